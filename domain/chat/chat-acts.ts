@@ -6,6 +6,9 @@ import { PLATFORMS, type Platform } from '../common/vendors';
 /** Acts of a moderator that Lumio carries out on a platform. Source: spec doc2 §2.10. */
 export const CHAT_ACTIONS = ['BAN', 'TIMEOUT', 'DELETE'] as const;
 export type ChatAction = (typeof CHAT_ACTIONS)[number];
+/** Acts that the audit log notes. */
+export const NOTED_ACTIONS = [...CHAT_ACTIONS, 'UNBAN', 'TREATMENT'] as const;
+export type NotedAction = (typeof NOTED_ACTIONS)[number];
 
 /** The person whom the act is about, by the platform's id. */
 const person = ({ platform, platform_user_id }: Record<string, unknown>): string | null =>
@@ -18,14 +21,20 @@ export const CHAT_ACT_EVENTS = events({
       account_id: z.uuid(),
       act_id: z.uuid(),
       platform: z.enum(PLATFORMS),
-      action: z.enum(CHAT_ACTIONS),
+      action: z.enum(NOTED_ACTIONS),
       platform_user_id: z.string().nullable(),
       message_id: z.string().nullable(),
       duration_secs: z.int().nullable(),
       reason: z.string().nullable(),
       moderated_at: instant(),
     },
-    { personal: { platform_user_id: person, reason: person }, audit: { target: ['chat_act', 'act_id'] } },
+    {
+      // Version 2 has more actions.
+      version: 2,
+      upcast: [(data) => data],
+      personal: { platform_user_id: person, reason: person },
+      audit: { target: ['chat_act', 'act_id'] },
+    },
   ),
 });
 export type ChatActEvent = EventOf<typeof CHAT_ACT_EVENTS>;
@@ -35,7 +44,7 @@ export interface ChatActCommand {
   account_id: string;
   act_id: string;
   platform: Platform;
-  action: ChatAction;
+  action: NotedAction;
   platform_user_id: string | null;
   message_id: string | null;
   duration_secs: number | null;

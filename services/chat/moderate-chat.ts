@@ -2,7 +2,7 @@ import type { RequestContext } from '../../access/authentication/caller';
 import type { Services } from '../../app/services';
 import type { Act } from '../../app/write-path/act';
 import { load } from '../../app/write-path/aggregate-cache';
-import { chatAct, type ChatActCommand, chatActStream } from '../../domain/chat/chat-acts';
+import { chatAct, type ChatAction, type ChatActCommand, chatActStream } from '../../domain/chat/chat-acts';
 import {
   type ChatModerationDraft,
   chatPerson,
@@ -23,7 +23,8 @@ import { liveChatFor } from './live-chats';
 import { LoginRefused, type Speaker, speakerFor } from './speakers';
 import { COSTS } from '../../vendors/youtube/port';
 
-export interface ModerationRequest extends Omit<ChatActCommand, 'type' | 'now'> {
+export interface ModerationRequest extends Omit<ChatActCommand, 'type' | 'now' | 'action'> {
+  action: ChatAction;
   /** The member that acts by their login; null: the bot acts. */
   user_id: string | null;
   live_chat_id: string | null;
@@ -39,6 +40,7 @@ type ModerationServices = Pick<
   | 'texts'
   | 'settings'
   | 'connection_tokens'
+  | 'logins'
   | 'chat'
   | 'spendYoutube'
   | 'records'
@@ -50,7 +52,7 @@ const LONGEST_TIMEOUT: Partial<Record<Platform, number>> = { twitch: 1_209_600, 
 /** Platforms whose deletion of a message names no channel: the message must be of the account's own history. */
 const BY_MESSAGE_ALONE: ReadonlySet<Platform> = new Set(['youtube', 'kick']);
 
-const failed = (details: string, outcome_unknown = false): ModerationResult => ({
+const failed = (details: string, outcome_unknown = false): ModerationResult & { success: false } => ({
   success: false,
   details,
   outcome_unknown,
@@ -187,7 +189,8 @@ async function published(
   await awaitShown(context, { topic: TOPICS.chat_events, ends: [...ends], projections: ['chat-live'] });
 }
 
-function failureOf(error: unknown): ModerationResult {
+/** The answer for a failure of the call; failures of ours are thrown. */
+export function failureOf(error: unknown): ModerationResult & { success: false } {
   if (error instanceof LoginRefused) return failed('Log in at the platform again to moderate there');
   if (error instanceof ChatRefused) return failed(error.message);
   if (error instanceof OutcomeUnknown) return failed('The platform did not answer; it is not known what it did', true);

@@ -33,7 +33,7 @@ export type SendResult =
 
 type SendServices = Pick<
   Services,
-  'db' | 'events' | 'secrets' | 'texts' | 'settings' | 'connection_tokens' | 'chat' | 'spendYoutube'
+  'db' | 'events' | 'secrets' | 'texts' | 'settings' | 'connection_tokens' | 'logins' | 'chat' | 'spendYoutube'
 >;
 
 const failed = (error_code: SendError, error: string): SendResult => ({ sent: false, error_code, error });

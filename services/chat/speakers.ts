@@ -5,8 +5,9 @@ import type { Services } from '../../app/services';
 import type { Settings } from '../../kernel/settings/settings';
 import { DomainError } from '../../kernel/errors';
 import { type ChatLogin, ChatRefused } from '../../vendors/chat/port';
+import { ProviderAway, TokenRefused } from '../../vendors/login/port';
 import { actingLogin } from '../identity/acting-login';
-import { readGrant } from '../connections/connection-grants';
+import { type KeptGrant, readGrant } from '../connections/connection-grants';
 import { ReconnectRequired } from '../connections/connection-tokens';
 import { readLoginGrant } from '../oauth/login-grants';
 
@@ -15,7 +16,10 @@ const USABLE_MS = 5_000;
 /** Service name recorded for the flags of logins. */
 const SERVICE = 'chat';
 
-export type SpeakerDeps = Pick<Services, 'db' | 'events' | 'secrets' | 'texts' | 'settings' | 'connection_tokens'>;
+export type SpeakerDeps = Pick<
+  Services,
+  'db' | 'events' | 'secrets' | 'texts' | 'settings' | 'connection_tokens' | 'logins'
+>;
 
 /** Speaker on a platform: a member by their login, or a bot by its connection. */
 export interface Speaker {
@@ -77,7 +81,7 @@ async function loginSpeaker(
       try {
         return await call({ user_id: provider_account_id, token, client_id });
       } catch (error) {
-        if (error instanceof ChatRefused && error.status === 401) return flag();
+        if (isUnauthorised(error) && (await isDead(deps, acting.platform, kept.access_token))) return flag();
         throw error;
       }
     },
@@ -99,6 +103,11 @@ async function botSpeaker(deps: SpeakerDeps, account_id: string, platform: Platf
   );
   const grant = bot === undefined ? null : await readGrant(deps, bot.id);
   if (grant === null) throw new LoginRefused();
+  return connectionSpeaker(deps, grant);
+}
+
+/** A bot, or a channel itself, by the tokens of its connection; a dead token is renewed once. */
+export function connectionSpeaker(deps: SpeakerDeps, grant: KeptGrant): Speaker {
   const { connection_id: id, platform_user_id: user_id, username, scopes, client_id } = grant;
   const token = (refused?: string) =>
     deps.connection_tokens.token(id, refused).catch((error: unknown) => {
@@ -111,11 +120,32 @@ async function botSpeaker(deps: SpeakerDeps, account_id: string, platform: Platf
       try {
         return await call({ user_id, token: first, client_id });
       } catch (error) {
-        if (!(error instanceof ChatRefused) || error.status !== 401) throw error;
+        const of_installation = grant.app === 'system';
+        if (!isUnauthorised(error) || (of_installation && !(await isDead(deps, grant.platform as Platform, first))))
+          throw error;
         return call({ user_id, token: await token(first), client_id });
       }
     },
   };
+}
+
+const isUnauthorised = (error: unknown): boolean => error instanceof ChatRefused && error.status === 401;
+
+/**
+ * Whether the platform rejects this token of the installation's app: Twitch answers 401 for a missing scope, too. False
+ * while it does not answer.
+ */
+async function isDead({ logins }: SpeakerDeps, platform: Platform, token: string): Promise<boolean> {
+  const provider = logins.get(platform === 'youtube' ? 'google' : platform);
+  if (provider === undefined) return true;
+  try {
+    await provider.identify(token);
+    return false;
+  } catch (error) {
+    if (error instanceof TokenRefused) return true;
+    if (error instanceof ProviderAway) return false;
+    throw error;
+  }
 }
 
 /** The installation's app at a platform, for logins that were stored before they named theirs. */

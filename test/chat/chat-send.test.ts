@@ -102,6 +102,15 @@ describe('send', () => {
     );
   });
 
+  test('a scope that the login lacks is a refusal, and flags nothing', async () => {
+    cloud.fail({ path: '/helix/chat/messages', status: 401, body: { message: 'Missing scope: user:write:chat' } });
+    expect((await say({ platform: 'twitch', message: 'x' })).body).toMatchObject({
+      error: 'Missing scope: user:write:chat',
+      error_code: 'send_failed',
+    });
+    expect((await say({ platform: 'twitch', message: 'x' })).body.sent).toBe(true);
+  });
+
   test('nobody speaks for a member without a login, nor for a key without a bot', async () => {
     const refused = { sent: false, error_code: 'login_reconnect_required' };
     expect((await say({ platform: 'kick', message: 'x' })).body).toMatchObject(refused);

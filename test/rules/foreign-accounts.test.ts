@@ -179,6 +179,7 @@ describe('every operation, called from another account', () => {
     const founder = (await owner.send('POST', '/v1/auth/token/exchange', dissolved)).body.token;
     const founded = await new ApiClient(base_url, founder).send('POST', '/v1/accounts', {});
     things['/v1/admin/accounts'] = founded.body.data.id;
+    [things['/v1/chat/polls'], things['/v1/chat/predictions']] = ['poll-secret', 'prediction-secret'];
     things['/v1/admin/users'] = (await new ApiClient(base_url, entered.body.token).get('/v1/users/me')).body.data.id;
     examples = {
       account_creation_override: 'DEFAULT',
@@ -216,6 +217,13 @@ describe('every operation, called from another account', () => {
       reply_to_message_id: 'message-secret',
       for_source_only: false,
       platform_user_id: '1',
+      target_channel_id: '1',
+      title: 'a title',
+      choices: ['a', 'b'],
+      outcomes: ['a', 'b'],
+      window_secs: 60,
+      winning_outcome_id: 'outcome-secret',
+      user_treatment: 'none',
       lumio_user_id: null,
       reason: 'a reason',
       platforms: ['kick'],
@@ -316,6 +324,7 @@ describe('every operation, called from another account', () => {
       grantWidgetAccess: { user_id },
       revokeWidgetAccess: { user_id },
       moderateChat: { action: 'BAN' },
+      createPoll: { duration_secs: 60 },
       channelHistoryReportStats: { cursor: cursorOf('2020-01-01T00:00:00Z', 'kick', 'b') },
       ...Object.fromEntries(
         ['channelHistory', 'publicGames', 'publicEmotes'].map((name) => [name, { cursor: cursorOf(0, 25) }]),

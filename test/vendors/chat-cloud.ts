@@ -53,6 +53,7 @@ export class FakeChatCloud extends FakeOAuthCloud {
       this.taken(call, (said) => this.said(said, { data: { is_sent: true, message_id: randomUUID() }, message: 'OK' })),
     );
     this.on('POST /openplatform/chat/send', (call) => this.taken(call, (said) => this.said(said, {})));
+    this.tools();
     for (const route of [
       'POST /helix/moderation/bans',
       'DELETE /helix/moderation/chat',
@@ -67,6 +68,23 @@ export class FakeChatCloud extends FakeOAuthCloud {
           return route.startsWith('POST') ? { body: { data: [{}] } } : { status: 204 };
         }),
       );
+  }
+
+  /** Raids, polls, predictions and suspicious users of Twitch. */
+  private tools(): void {
+    const routes = ['POST /helix/raids', 'DELETE /helix/raids', 'PATCH /helix/polls', 'PATCH /helix/predictions'];
+    const suspicious = 'helix/moderation/suspicious_users';
+    for (const route of [...routes, `POST /${suspicious}`, `DELETE /${suspicious}`])
+      this.on(route, (call) => this.acted(call, {}));
+    for (const path of ['polls', 'predictions'])
+      this.on(`POST /helix/${path}`, (call) => this.acted(call, { id: `${path}-${randomUUID()}` }));
+  }
+
+  private acted(call: FakeCall, made: object): FakeAnswer {
+    return this.taken(call, (said) => {
+      this.acts.push({ ...said, route: `${call.method} ${call.path}` });
+      return call.method === 'DELETE' ? { status: 204 } : { body: { data: [made] } };
+    });
   }
 
   private taken(call: FakeCall, answer: (said: ChatCall) => FakeAnswer): FakeAnswer {

@@ -44,6 +44,27 @@ export interface ChatProfile {
 /** Whether somebody follows a channel, and since when; null where the token may not ask. */
 export type Following = { is_follower: boolean; followed_at: string | null } | null;
 
+/** Status of a poll or prediction that a channel asks for. */
+export type ToolEnd =
+  | { tool: 'poll'; status: 'TERMINATED' | 'ARCHIVED' }
+  | { tool: 'prediction'; status: 'LOCKED' | 'CANCELED' }
+  | { tool: 'prediction'; status: 'RESOLVED'; winning_outcome_id: string };
+
+/** Tools of a broadcaster besides the chat; each call acts with the token of the channel itself. */
+export interface ChannelTools {
+  raid(by: ChatLogin, target_channel_id: string): Promise<void>;
+  cancelRaid(by: ChatLogin): Promise<void>;
+  /** Returns the platform's id of the poll. */
+  poll(by: ChatLogin, poll: { title: string; choices: readonly string[]; duration_secs: number }): Promise<string>;
+  /** Returns the platform's id of the prediction. */
+  prediction(
+    by: ChatLogin,
+    prediction: { title: string; outcomes: readonly string[]; window_secs: number },
+  ): Promise<string>;
+  end(by: ChatLogin, id: string, end: ToolEnd): Promise<void>;
+  treat(by: ChatLogin, user_id: string, treatment: 'active_monitoring' | 'restricted' | 'none'): Promise<void>;
+}
+
 /** The platform understood the request and does not do it; `message` is the platform's own, or its status. */
 export class ChatRefused extends Error {
   override readonly name = 'ChatRefused';
@@ -80,5 +101,7 @@ export interface ChatVendor {
   ban?(by: ChatLogin, who: ModeratedUser): Promise<void>;
   timeout?(by: ChatLogin, who: ModeratedUser, seconds: number): Promise<void>;
   remove?(by: ChatLogin, message: ModeratedMessage): Promise<void>;
+  /** Absent where the platform offers none. */
+  readonly tools?: ChannelTools;
 }
 export type ChatVendors = ReadonlyMap<ChatPlatform, ChatVendor>;

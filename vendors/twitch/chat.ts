@@ -6,6 +6,7 @@ import type { OAuthApp } from '../oauth/port';
 import { chatCall, chatRead, profileText, profileTime } from '../chat/calls';
 import { type ChatLogin, ChatRefused, type ChatVendor, type ModeratedUser, type OutgoingMessage } from '../chat/port';
 import { AppTokens } from './app-token';
+import { twitchTools } from './channel-tools';
 
 const Sent = z.object({
   data: z.array(
@@ -124,5 +125,6 @@ export function twitchChat(http: HttpClients, { api_url, id_url, app }: TwitchCh
       const query = { broadcaster_id: channel_id, moderator_id: by.user_id, message_id };
       await chatCall(client, { method: 'DELETE', url: urlOf('moderation/chat', query), headers: helix(by) });
     },
+    tools: twitchTools(client, api_url),
   };
 }
