@@ -75,7 +75,7 @@ export interface Services {
   chat: ChatVendors;
   /** Access tokens of connections. */
   connection_tokens: ConnectionTokens;
-  /** Takes units of YouTube's quota for a call besides reading; false where reading needs what is left of the day. */
+  /** Takes units of YouTube's quota for a call besides reading; false where the day has none left for such calls. */
   spendYoutube(client_id: string, units: number): Promise<boolean>;
   /** Erases persons (`twitch:123`) from the chats of all accounts, for good. */
   eraseChats(subjects: readonly string[]): Promise<ErasedChats>;

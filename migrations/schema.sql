@@ -1658,6 +1658,7 @@ create table youtube_quota (
   day date not null,
   used bigint not null default 0,
   exhausted boolean not null default false,
+  written bigint not null default 0,
   constraint youtube_quota_pkey PRIMARY KEY (client_id, day)
 );
 

@@ -16,6 +16,13 @@ const ModerationResult = z
   })
   .meta({ id: 'GqlModerationResult' });
 
+/** Refusals of every act on a person. */
+export const MODERATION_ERRORS = {
+  UNSUPPORTED: badRequest('{platform} does not support {action}'),
+  CHANNEL_NOT_CONNECTED: notFound('The account has no channel of this platform connected'),
+  PERSON_NOT_FOUND: notFound('The chats of the account do not know this person'),
+};
+
 const BY_ACTION = { BAN: 'chat:ban', TIMEOUT: 'chat:timeout', DELETE: 'chat:delete' } as const;
 
 /** Acts as the acting user, or as the bot for a credential without one. */
@@ -39,12 +46,11 @@ export const moderateChat = command({
     .meta({ id: 'ModerationInput' }),
   output: ModerationResult,
   errors: {
+    ...MODERATION_ERRORS,
     USER_REQUIRED: invalid('user_id is required for {action}'),
     MESSAGE_REQUIRED: invalid('message_id is required for DELETE'),
     DURATION_REQUIRED: invalid('duration_secs is required for TIMEOUT'),
     TIMEOUT_TOO_LONG: invalid('duration_secs: at most {most} on {platform}'),
-    UNSUPPORTED: badRequest('{platform} does not support {action}'),
-    CHANNEL_NOT_CONNECTED: notFound('The account has no channel of this platform connected'),
     MESSAGE_NOT_FOUND: notFound('Message not found'),
     PROTECTED_USER: forbidden('The broadcaster and moderators cannot be moderated'),
     ...LIVE_CHAT_ERRORS,

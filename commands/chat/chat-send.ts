@@ -19,7 +19,7 @@ const SendResult = z
 
 /** Refusals of a live chat of YouTube. */
 export const LIVE_CHAT_ERRORS = {
-  LIVE_CHAT_UNKNOWN: badRequest("live_chat_id is none of the account's broadcasts"),
+  LIVE_CHAT_UNKNOWN: notFound("live_chat_id is no active live chat of the account's broadcasts"),
   NO_ACTIVE_STREAM: badRequest('The account has no broadcast on air at YouTube'),
   SEVERAL_ACTIVE_STREAMS: badRequest('Several broadcasts are on air at YouTube: name one by live_chat_id'),
 };

@@ -9,6 +9,8 @@ export type ChatAction = (typeof CHAT_ACTIONS)[number];
 /** Acts that the audit log notes. */
 export const NOTED_ACTIONS = [...CHAT_ACTIONS, 'UNBAN', 'TREATMENT'] as const;
 export type NotedAction = (typeof NOTED_ACTIONS)[number];
+/** Acts on a person or message of the chat. */
+export type ModerationAction = ChatAction | 'UNBAN';
 
 /** The person whom the act is about, by the platform's id. */
 const person = ({ platform, platform_user_id }: Record<string, unknown>): string | null =>

@@ -153,6 +153,8 @@ const Moderation = z.object({
   duration_secs: z.int().nullable(),
   /** RFC 3339 UTC. */
   ends_at: z.string().nullable(),
+  /** The platform's id of a ban that was made here, by which it is taken back. */
+  ban_id: z.string().nullable().default(null),
 });
 export type ChatModeration = z.output<typeof Moderation>;
 
@@ -173,7 +175,7 @@ export type ChatRecord = z.output<typeof ChatRecord>;
 
 /** Records without the vendor's payload, which stays text. */
 export type ChatMessageDraft = Omit<z.input<typeof Message>, 'version' | 'raw'>;
-export type ChatModerationDraft = Omit<ChatModeration, 'version' | 'raw'>;
+export type ChatModerationDraft = Omit<z.input<typeof Moderation>, 'version' | 'raw'>;
 export type ChatTreatmentDraft = Omit<ChatTreatment, 'version' | 'raw'>;
 export type ChatDraft = ChatMessageDraft | ChatModerationDraft | ChatTreatmentDraft;
 

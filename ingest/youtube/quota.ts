@@ -15,7 +15,7 @@ export type Granted =
 export interface YoutubeQuota {
   /** Takes units for a call of this connection, where its share has them. */
   take(client_id: string, connection_id: string, units: number): Promise<Granted>;
-  /** Takes units for a call besides reading; false where reading needs what is left of the day. */
+  /** Takes units for a call besides reading; false where the day has none left for such calls. */
   spend(client_id: string, units: number): Promise<boolean>;
   /** Milliseconds until the next day when this day's units are used up; null while some are left. */
   usedUp(client_id: string): Promise<number | null>;
@@ -33,9 +33,8 @@ const DAY_SECONDS = 86_400;
 /** A share saves up no more than it earns in this time. */
 const SAVED_SECONDS = 3_600;
 
-/** Part of the day's units, in proportion to its remaining time, that no other call takes from reading. */
-const READING = 0.75;
-const LEFT_TO_OTHERS = 1 - READING;
+/** Part of the day's units that calls besides reading may use. */
+const BESIDES_READING = 0.5;
 
 const DAY = `(now() at time zone 'America/Los_Angeles')::date`;
 const DAY_BEGAN = `(${DAY}::timestamp at time zone 'America/Los_Angeles')`;
@@ -92,11 +91,11 @@ export function createYoutubeQuota({ db, daily_units }: YoutubeQuotaOptions): Yo
       }),
     async spend(client_id, units) {
       const [spent] = await db.query(
-        `insert into youtube_quota as q (client_id, day, used)
-           select $1, ${DAY}, $2 where $3::float8 * ${LEFT_TO_OTHERS} >= $2
-         on conflict (client_id, day) do update set used = q.used + $2
-           where not q.exhausted and q.used + $2 <= $3::float8
-             * (1 - ${READING} * greatest(extract(epoch from ${NEXT_DAY} - clock_timestamp()), 1) / ${DAY_SECONDS})
+        `insert into youtube_quota as q (client_id, day, used, written)
+           select $1, ${DAY}, $2::bigint, $2::bigint where $3::float8 * ${BESIDES_READING} >= $2::bigint
+         on conflict (client_id, day) do update set used = q.used + $2::bigint, written = q.written + $2::bigint
+           where not q.exhausted and q.used + $2::bigint <= $3::float8
+             and q.written + $2::bigint <= $3::float8 * ${BESIDES_READING}
          returning 1`,
         [client_id, units, daily_units],
         'youtube-quota-spend',

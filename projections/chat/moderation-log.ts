@@ -5,11 +5,20 @@ import { exactMicros, shownInstant } from '../../lib/time/instants';
 import type { ChatEntry } from './chat';
 
 /** Two records of one act, our own and the platform's, are at most so far apart in time. */
-const TWINS_WITHIN_MICROS = 30_000_000;
-/** Platforms compute the length of a timeout from times of their own. */
-const ROUNDED_SECONDS = 2;
-/** Acts that the platform repeats in other words, each by its target or message. */
-const REPEATED: ReadonlySet<string> = new Set(['ban', 'timeout', 'unban', 'untimeout', 'delete']);
+const TWINS_WITHIN_MICROS = 60_000_000;
+/** Platforms compute the end of a timeout from times of their own. */
+const ENDS_WITHIN_MICROS = 5_000_000;
+/** Acts that the platform repeats in other words, each by its target or message: the kind of the act. */
+const REPEATED: ReadonlyMap<string, string> = new Map([
+  ...['ban', 'timeout', 'unban', 'delete'].map((kind) => [kind, kind] as const),
+  ['untimeout', 'unban'],
+]);
+/** An act between two alike ones, after which the second is another act. */
+const ENDED_BY: Readonly<Record<string, readonly string[]>> = {
+  ban: ['unban'],
+  timeout: ['unban'],
+  unban: ['ban', 'timeout'],
+};
 
 const COLUMNS = `account_id, place, id, created_at, platform, action, person_key, message_id, effect, is_listed, twin_of,
   content`;
@@ -27,7 +36,7 @@ const EARLIER = `
     union all
     select l.* from (select distinct unnest($1::text[])::uuid as account_id, unnest($3::text[]) as message_id) asked
       join moderation_log l using (account_id, message_id)) l
-  where l.is_listed and l.created_at between $4::timestamptz - interval '30 s' and $5::timestamptz + interval '30 s'
+  where l.is_listed and l.created_at between $4::timestamptz - interval '60 s' and $5::timestamptz + interval '60 s'
   order by l.place`;
 
 /** An act as its twin is found. */
@@ -39,8 +48,8 @@ interface Act {
   person_key: string | null;
   message_id: string | null;
   micros: number;
-  moderator_id: string | null;
-  duration_secs: number | null;
+  /** Microseconds since 1970; null where it has no end. */
+  ends: number | null;
 }
 
 /**
@@ -56,7 +65,7 @@ export async function writeModeration(entries: readonly ChatEntry[], tx: Queryab
   const twins = new Set<string>();
   const rows = acts.map(({ entry, read }) => {
     const act = repeatable(entry, read);
-    const first = act && known.get(keyOf(act))?.find((one) => areTwins(one, act));
+    const first = act && known.get(keyOf(act))?.find((one) => areTwins(one, act) && !isEndedBetween(known, one, act));
     if (first) twins.add(entry.id);
     else if (act) keep(known, act);
     return rowOf(entry, read, first?.id ?? null);
@@ -79,7 +88,7 @@ function rowOf(entry: ChatEntry, read: ChatModeration, twin_of: string | null): 
     effect: effectOf(read),
     is_listed: twin_of === null && isLogged(read),
     twin_of,
-    content: logEntry(read, shownInstant(created_at)),
+    content: { ...logEntry(read, shownInstant(created_at)), ...(read.ban_id !== null && { ban_id: read.ban_id }) },
   };
 }
 
@@ -96,16 +105,25 @@ const targetKey = ({ record }: ChatEntry, { target }: ChatModeration): string | 
 
 function repeatable(entry: ChatEntry, read: ChatModeration): Act | null {
   const { id, account_id, micros, record } = entry;
-  const { action, message_id, duration_secs, moderator } = read;
+  const { action, message_id } = read;
   const person_key = targetKey(entry, read);
   if (!REPEATED.has(actOf(read)) || !isLogged(read) || (person_key ?? message_id) === null) return null;
-  const act = { id, account_id, platform: record.platform, action, person_key, message_id, micros, duration_secs };
-  return { ...act, moderator_id: moderator?.id ?? null };
+  const ends = endOf(micros, read);
+  return { id, account_id, platform: record.platform, action, person_key, message_id, micros, ends };
 }
 
 /** A deleted message, which not every platform names the author of, or the target. */
-const keyOf = ({ account_id, platform, action, person_key, message_id }: Act): string =>
-  [account_id, platform, action, message_id ?? person_key].join('\n');
+const keyOf = ({ account_id, platform, action, person_key, message_id }: Act, kind = kindOf(action)): string =>
+  [account_id, platform, kind, message_id ?? person_key].join('\n');
+
+/** Acts in another room of a shared chat keep their names. */
+const kindOf = (action: string): string => REPEATED.get(action) ?? action;
+
+/** When a timeout ends; null of other acts. */
+function endOf(micros: number, { ends_at, duration_secs }: Pick<ChatModeration, 'ends_at' | 'duration_secs'>) {
+  const end = ends_at === null ? null : exactMicros(ends_at);
+  return end ?? (duration_secs === null ? null : micros + duration_secs * 1_000_000);
+}
 
 function keep(known: Map<string, Act[]>, act: Act): void {
   const acts = known.get(keyOf(act));
@@ -114,12 +132,15 @@ function keep(known: Map<string, Act[]>, act: Act): void {
 }
 
 const areTwins = (one: Act, other: Act): boolean =>
-  agree(one.duration_secs, other.duration_secs, (some, more) => Math.abs(some - more) <= ROUNDED_SECONDS) &&
-  agree(one.moderator_id, other.moderator_id, (some, more) => some === more) &&
-  Math.abs(one.micros - other.micros) <= TWINS_WITHIN_MICROS;
+  Math.abs(one.micros - other.micros) <= TWINS_WITHIN_MICROS &&
+  (one.ends === null || other.ends === null || Math.abs(one.ends - other.ends) <= ENDS_WITHIN_MICROS);
 
-const agree = <T>(one: T | null, other: T | null, alike: (one: T, other: T) => boolean): boolean =>
-  one === null || other === null || alike(one, other);
+/** Whether an opposite act lies between two acts. */
+function isEndedBetween(known: ReadonlyMap<string, Act[]>, one: Act, other: Act): boolean {
+  const [from, to] = [Math.min(one.micros, other.micros), Math.max(one.micros, other.micros)];
+  const opposites = ENDED_BY[kindOf(one.action)] ?? [];
+  return opposites.some((kind) => known.get(keyOf(one, kind))?.some(({ micros }) => micros > from && micros < to));
+}
 
 async function earlierActs(acts: readonly { entry: ChatEntry; read: ChatModeration }[], tx: Queryable): Promise<Act[]> {
   const asked = acts.flatMap(({ entry, read }) => {
@@ -129,7 +150,7 @@ async function earlierActs(acts: readonly { entry: ChatEntry; read: ChatModerati
   if (asked.length === 0) return [];
   const times = asked.map(({ act, created_at }) => ({ micros: act.micros, created_at }));
   times.sort((one, other) => one.micros - other.micros);
-  const rows = await tx.query<Omit<Act, 'micros'> & { created_at: string; content: string }>(
+  const rows = await tx.query<Omit<Act, 'micros' | 'ends'> & { created_at: string; content: string }>(
     EARLIER,
     [
       textArray(asked.map(({ act }) => act.account_id)),
@@ -141,7 +162,8 @@ async function earlierActs(acts: readonly { entry: ChatEntry; read: ChatModerati
     'moderation-log-earlier',
   );
   return rows.map(({ content, created_at, ...row }) => {
-    const { moderator_id, duration_secs } = JSON.parse(content) as Pick<Act, 'moderator_id' | 'duration_secs'>;
-    return { ...row, micros: exactMicros(created_at)!, moderator_id, duration_secs };
+    const micros = exactMicros(created_at)!;
+    const length = JSON.parse(content) as Pick<ChatModeration, 'ends_at' | 'duration_secs'>;
+    return { ...row, micros, ends: endOf(micros, length) };
   });
 }

@@ -49,3 +49,19 @@ export async function messageOf(
   const { text, ...author } = row;
   return { text, author: author.platform_user_id === null ? null : author };
 }
+
+/** The platform's id of a person's ban that was made here and not taken back; null without one. */
+export async function banOf(
+  db: Pick<Queryable, 'query'>,
+  { account_id, platform, platform_user_id }: { account_id: string; platform: Platform; platform_user_id: string },
+): Promise<string | null> {
+  const [row] = await db.query<{ ban_id: string | null }>(
+    `select content ->> 'ban_id' as ban_id from moderation_log
+     where account_id = $1 and platform = $2 and content ->> 'target_user_id' = $3
+       and (action in ('unban', 'untimeout') or content ->> 'ban_id' is not null)
+     order by place desc limit 1`,
+    [account_id, platform, platform_user_id],
+    'chat-ban-of',
+  );
+  return row?.ban_id ?? null;
+}

@@ -22,7 +22,7 @@ export function activeStreams(db: Pick<Queryable, 'query'>, account_id: string):
 }
 
 /**
- * The live chat of YouTube that an act is for: the given one, when it is of the account's own broadcasts, else the only
+ * The live chat of YouTube that an act is for: the given one, when it is active and the account's own, else the only
  * active one.
  * @throws DomainError LIVE_CHAT_UNKNOWN, NO_ACTIVE_STREAM, SEVERAL_ACTIVE_STREAMS
  */
@@ -34,14 +34,7 @@ export async function liveChatFor(
   const active = await activeStreams(db, account_id);
   if (given !== null) {
     if (active.some(({ live_chat_id }) => live_chat_id === given)) return given;
-    const [known] = await db.query(
-      `select 1 as one from platform_chat_messages
-       where account_id = $1 and live_chat_id = $2 and platform = 'youtube' limit 1`,
-      [account_id, given],
-      'chat-own-live-chat',
-    );
-    if (known === undefined) throw new DomainError('LIVE_CHAT_UNKNOWN');
-    return given;
+    throw new DomainError('LIVE_CHAT_UNKNOWN');
   }
   if (active.length === 0) throw new DomainError('NO_ACTIVE_STREAM');
   if (active.length > 1) throw new DomainError('SEVERAL_ACTIVE_STREAMS');

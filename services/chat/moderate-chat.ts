@@ -2,7 +2,7 @@ import type { RequestContext } from '../../access/authentication/caller';
 import type { Services } from '../../app/services';
 import type { Act } from '../../app/write-path/act';
 import { load } from '../../app/write-path/aggregate-cache';
-import { chatAct, type ChatAction, type ChatActCommand, chatActStream } from '../../domain/chat/chat-acts';
+import { chatAct, type ChatActCommand, chatActStream, type ModerationAction } from '../../domain/chat/chat-acts';
 import {
   type ChatModerationDraft,
   chatPerson,
@@ -16,7 +16,7 @@ import type { Platform } from '../../domain/common/vendors';
 import { DomainError } from '../../kernel/errors';
 import { NotSent, OutcomeUnknown } from '../../kernel/job';
 import { type ChatLogin, ChatRefused, type ChatVendor } from '../../vendors/chat/port';
-import { type KnownMessage, type KnownPerson, messageOf, personOf } from './known-people';
+import { banOf, type KnownMessage, type KnownPerson, messageOf, personOf } from './known-people';
 import { ownChannel } from '../connections/own-channel';
 import { TokenAway } from '../connections/connection-tokens';
 import { liveChatFor } from './live-chats';
@@ -24,7 +24,7 @@ import { LoginRefused, type Speaker, speakerFor } from './speakers';
 import { COSTS } from '../../vendors/youtube/port';
 
 export interface ModerationRequest extends Omit<ChatActCommand, 'type' | 'now' | 'action'> {
-  action: ChatAction;
+  action: ModerationAction;
   /** The member that acts by their login; null: the bot acts. */
   user_id: string | null;
   live_chat_id: string | null;
@@ -49,8 +49,8 @@ type ModerationServices = Pick<
 
 /** Longest timeout of a platform in seconds. Source: spec doc2 §4.3, vendors.md §2. */
 const LONGEST_TIMEOUT: Partial<Record<Platform, number>> = { twitch: 1_209_600, youtube: 86_400 };
-/** Platforms whose deletion of a message names no channel: the message must be of the account's own history. */
-const BY_MESSAGE_ALONE: ReadonlySet<Platform> = new Set(['youtube', 'kick']);
+/** Names that Trovo's commands carry. */
+const COMMAND_NAME = /^\w+$/;
 
 const failed = (details: string, outcome_unknown = false): ModerationResult & { success: false } => ({
   success: false,
@@ -61,8 +61,8 @@ const failed = (details: string, outcome_unknown = false): ModerationResult & { 
 /**
  * Carries out a moderator's act on a platform, publishes it as a record of the chat, and notes it for the audit log. A
  * repetition of a noted act does nothing; any other one acts again, and the platform ends in the same state.
- * @throws DomainError UNSUPPORTED, CHANNEL_NOT_CONNECTED, MESSAGE_NOT_FOUND, PROTECTED_USER, TIMEOUT_TOO_LONG, and as
- * {@link liveChatFor}
+ * @throws DomainError UNSUPPORTED, CHANNEL_NOT_CONNECTED, MESSAGE_NOT_FOUND, PERSON_NOT_FOUND, BAN_NOT_FOUND,
+ * PROTECTED_USER, TIMEOUT_TOO_LONG, and as {@link liveChatFor}
  */
 export async function moderateChat(
   services: ModerationServices,
@@ -75,22 +75,24 @@ export async function moderateChat(
   if (may_be_noted && (await load(services.events, chatAct, stream)) !== null) return { success: true };
   const vendor = services.chat.get(platform)!;
   const channel_id = await prepared(services, vendor, request);
-  const { target, message } = await namedIn(services, request, channel_id);
+  const { target, message, ban_id } = await namedIn(services, request);
   const live_chat_id =
-    platform === 'youtube' && action !== 'DELETE'
+    platform === 'youtube' && (action === 'BAN' || action === 'TIMEOUT')
       ? await liveChatFor(services.db, account_id, request.live_chat_id)
       : null;
   try {
     const speaker = await speakerFor(services, request);
     if (platform === 'youtube' && !(await services.spendYoutube(speaker.client_id, COSTS.write)))
       return failed('The quota of YouTube for moderation is used up for now');
-    await speaker.speak(callOf(vendor, request, { channel_id, live_chat_id, username: target?.username ?? null }));
-    const draft = draftOf(request, { channel_id, speaker, target, message });
+    const at = { channel_id, live_chat_id, username: target?.username ?? null, ban_id };
+    const made_ban_id = await speaker.speak(callOf(vendor, request, at));
+    const draft = draftOf(request, { channel_id, speaker, target, message, ban_id: made_ban_id });
     await published(services, context, request, draft);
     const { user_id: _user, live_chat_id: _chat, ...noted } = request;
     await act(chatAct, stream, { type: 'chat:moderate', ...noted });
     return { success: true };
   } catch (error) {
+    if (isOfProtected(error, request, channel_id, target)) throw new DomainError('PROTECTED_USER');
     return failureOf(error);
   }
 }
@@ -101,7 +103,7 @@ async function prepared(
   vendor: ChatVendor,
   { account_id, platform, action, duration_secs }: ModerationRequest,
 ): Promise<string> {
-  const can = { BAN: vendor.ban, TIMEOUT: vendor.timeout, DELETE: vendor.remove }[action];
+  const can = { BAN: vendor.ban, TIMEOUT: vendor.timeout, DELETE: vendor.remove, UNBAN: vendor.unban }[action];
   if (!can) throw new DomainError('UNSUPPORTED', { action, platform });
   const most = LONGEST_TIMEOUT[platform];
   if (action === 'TIMEOUT' && most !== undefined && duration_secs! > most)
@@ -111,33 +113,48 @@ async function prepared(
   return channel.channel_id;
 }
 
-/** The person and message of the act, as far as the account's history knows them. */
-async function namedIn({ db }: ModerationServices, request: ModerationRequest, channel_id: string) {
+/** The person, message and ban of the act, as far as the account's history knows them. */
+async function namedIn({ db }: ModerationServices, request: ModerationRequest) {
   const { account_id, platform, action, platform_user_id, message_id } = request;
   if (action === 'DELETE') {
     const message = await messageOf(db, { account_id, platform, message_id: message_id! });
-    if (message === null && BY_MESSAGE_ALONE.has(platform)) throw new DomainError('MESSAGE_NOT_FOUND');
-    return { message, target: message?.author ?? null };
+    if (message === null) throw new DomainError('MESSAGE_NOT_FOUND');
+    return { message, target: message.author, ban_id: null };
   }
-  const target = await personOf(db, { account_id, platform, platform_user_id: platform_user_id! });
-  if (platform === 'youtube' && (platform_user_id === channel_id || isProtected(target)))
-    throw new DomainError('PROTECTED_USER');
-  return { message: null, target };
+  const person = { account_id, platform, platform_user_id: platform_user_id! };
+  const target = await personOf(db, person);
+  if (platform === 'trovo' && !COMMAND_NAME.test(target?.username ?? '')) throw new DomainError('PERSON_NOT_FOUND');
+  const ban_id = platform === 'youtube' && action === 'UNBAN' ? await banOf(db, person) : null;
+  if (platform === 'youtube' && action === 'UNBAN' && ban_id === null) throw new DomainError('BAN_NOT_FOUND');
+  return { message: null, target, ban_id };
 }
 
-const isProtected = (person: KnownPerson | null): boolean =>
-  person !== null && person.roles.some((role) => role === 'broadcaster' || role === 'moderator');
+/** Whether YouTube refuses a ban because its target is protected. */
+function isOfProtected(
+  error: unknown,
+  { platform, platform_user_id }: ModerationRequest,
+  channel_id: string,
+  target: KnownPerson | null,
+): boolean {
+  if (platform !== 'youtube' || !(error instanceof ChatRefused) || error.status !== 403) return false;
+  if (error.reason === 'liveChatBanInsertionNotAllowed') return true;
+  const roles = target?.roles ?? [];
+  const is_protected = roles.includes('broadcaster') || roles.includes('moderator');
+  return error.reason === 'insufficientPermissions' && (platform_user_id === channel_id || is_protected);
+}
 
 function callOf(
   vendor: ChatVendor,
   { action, platform_user_id, message_id, duration_secs, reason }: ModerationRequest,
-  at: { channel_id: string; live_chat_id: string | null; username: string | null },
-): (by: ChatLogin) => Promise<void> {
+  at: { channel_id: string; live_chat_id: string | null; username: string | null; ban_id: string | null },
+): (by: ChatLogin) => Promise<string | null> {
   const who = { ...at, user_id: platform_user_id ?? '', reason };
   return {
     BAN: (by: ChatLogin) => vendor.ban!(by, who),
     TIMEOUT: (by: ChatLogin) => vendor.timeout!(by, who, duration_secs!),
-    DELETE: (by: ChatLogin) => vendor.remove!(by, { channel_id: at.channel_id, message_id: message_id! }),
+    DELETE: (by: ChatLogin) =>
+      vendor.remove!(by, { channel_id: at.channel_id, message_id: message_id! }).then(() => null),
+    UNBAN: (by: ChatLogin) => vendor.unban!(by, who).then(() => null),
   }[action];
 }
 
@@ -146,16 +163,20 @@ interface Acted {
   speaker: Speaker;
   target: KnownPerson | null;
   message: KnownMessage | null;
+  ban_id: string | null;
 }
 
-function draftOf(request: ModerationRequest, { channel_id, speaker, target, message }: Acted): ChatModerationDraft {
+function draftOf(
+  request: ModerationRequest,
+  { channel_id, speaker, target, message, ban_id }: Acted,
+): ChatModerationDraft {
   const { platform, action, platform_user_id, message_id, duration_secs, reason } = request;
   const { username = null, display_name = null, avatar_url = null } = target ?? {};
   const id = platform_user_id ?? target?.platform_user_id ?? null;
   const ends_at = duration_secs === null ? null : new Date(Date.now() + duration_secs * 1000).toISOString();
   return {
     ...PLAIN_MODERATION,
-    ...{ platform, channel_id, action: action.toLowerCase(), message_id, reason, duration_secs, ends_at },
+    ...{ platform, channel_id, action: action.toLowerCase(), message_id, reason, duration_secs, ends_at, ban_id },
     target: id === null ? null : chatPerson(id, username, display_name, avatar_url),
     moderator: chatPerson(speaker.user_id, speaker.username),
     text: message?.text ?? null,

@@ -213,6 +213,26 @@ describe('chat history', () => {
     expect((await log({ action: 'ban', to: at(50) })).items).toHaveLength(1);
   });
 
+  test('reports within a minute are one act, unless their ends differ or an opposite act lies between', async () => {
+    const types = async (...records: LoggedRecord[]) => (await apply(records)).map(({ event_type }) => event_type);
+    const both = ['chat:clear_user', 'chat:moderation_log'];
+    const timeout = (seconds: number, ends: number) =>
+      said(act('timeout', '7', { duration_secs: ends - seconds, ends_at: at(ends) }), seconds);
+    expect(await types(timeout(0, 600))).toEqual(both);
+    expect(await types(timeout(59, 605))).toEqual([]);
+    expect(await types(timeout(59, 606))).toEqual(both);
+    expect(await types(said(act('untimeout', '7'), 70))).toEqual(['chat:moderation_log']);
+    expect(await types(said(act('unban', '7', { moderator: null }), 71))).toEqual([]);
+    expect(await types(timeout(100, 606), timeout(101, 606))).toEqual(both);
+    expect(await types(said(act('ban', '8'), 10), said(act('unban', '8'), 11), said(act('ban', '8'), 12))).toEqual([
+      ...both,
+      'chat:moderation_log',
+      ...both,
+    ]);
+    const { items } = await log({ user_id: '8' });
+    expect(items.map(({ action }) => action)).toEqual(['ban', 'unban', 'ban']);
+  });
+
   test('the first message of a person in an own room says so, in the message and in the history', async () => {
     const shared_chat = { channel: chatPerson('5', 'guest'), message_id: 'x', badges: [] };
     const pushed = await apply([
@@ -295,7 +315,7 @@ describe('chat history', () => {
       told(message('7', 'y'), exactly('000100')),
       told(message('7', 'z'), exactly('000500')),
       told(act('ban', '8', { moderator: null }), exactly('000500')),
-      told(act('ban', '8'), '2026-11-01T12:00:30.000900Z'),
+      told(act('ban', '8'), '2026-11-01T12:01:00.000900Z'),
     ];
     const built = (size: number) =>
       undone(t.db, async (tx) => {

@@ -138,15 +138,16 @@ describe('send', () => {
       [{ platform: 'youtube', message: '😀'.repeat(201) }, 'message: at most 200 characters on youtube'],
       [{ platform: 'youtube', message: 'x' }, 'The account has no broadcast on air at YouTube'],
       [
-        { platform: 'youtube', message: 'x', live_chat_id: 'foreign' },
-        "live_chat_id is none of the account's broadcasts",
-      ],
-      [
         { platform: 'twitch', message: 'x', for_source_only: true },
         'The message cannot be kept in the own channel: the speaker has not allowed the app to speak (scope user:bot)',
       ],
     ] as const)
       expect(await say(body)).toMatchObject({ status: 400, body: { message } });
+    const foreign = { platform: 'youtube', message: 'x', live_chat_id: 'foreign' };
+    expect(await say(foreign)).toMatchObject({
+      status: 404,
+      body: { message: "live_chat_id is no active live chat of the account's broadcasts" },
+    });
     expect(cloud.calls.length).toBe(calls);
   });
 
@@ -207,6 +208,21 @@ describe('send', () => {
 });
 
 describe('moderate', () => {
+  const DONE = { success: true, details: null, id: null };
+  const known = (platform: string, id: string, username: string, roles: string[] = []) =>
+    server.database!.db.query(
+      `insert into platform_users (account_id, person_key, platform, platform_user_id, username, roles, first_seen_at,
+         last_seen_at, message_count, own_messages)
+       values ($1, gen_random_uuid(), $2, $3, $4, $5, now(), now(), 1, 1)`,
+      [server.credentials.account_id, platform, id, username, roles],
+    );
+  const onAir = async (live_chat_id: string) =>
+    server.database!.db.query(
+      `insert into channel_status (account_id, platform, broadcast_id, channel_id, is_online, live_chat_id, updated_at)
+       values ($1, 'youtube', 'b-1', $2, true, $3, now())`,
+      [server.credentials.account_id, await channelOf('youtube'), live_chat_id],
+    );
+
   test('a ban is carried out by the login, logged once, and audited with its target sealed', async () => {
     const answer = await act({ action: 'BAN', platform: 'twitch', user_id: '4242', reason: 'spam spam' });
     expect(answer).toMatchObject({ status: 200, body: { success: true, details: null } });
@@ -258,11 +274,9 @@ describe('moderate', () => {
         400,
         'duration_secs: at most 86400 on youtube',
       ],
-      [
-        { action: 'BAN', platform: 'youtube', user_id: await channelOf('youtube') },
-        403,
-        'The broadcaster and moderators cannot be moderated',
-      ],
+      [{ action: 'DELETE', platform: 'twitch', message_id: 'foreign' }, 404, 'Message not found'],
+      [{ action: 'DELETE', platform: 'trovo', message_id: 'foreign' }, 400, 'trovo does not support DELETE'],
+      [{ action: 'BAN', platform: 'trovo', user_id: '1' }, 404, 'The chats of the account do not know this person'],
     ] as const)
       expect(await act(body)).toMatchObject({ status, body: { message } });
     expect(cloud.acts).toEqual([]);
@@ -278,5 +292,80 @@ describe('moderate', () => {
     expect(cloud.acts).toMatchObject([{ route: 'DELETE /public/v1/chat/echo-1', owner: '777' }]);
     const { body } = await owner.get('/v1/chat/messages?search=once');
     expect(body.data).toMatchObject([{ platform_message_id: 'echo-1', deleted_at: expect.any(String) }]);
+  });
+
+  test('Trovo bans by the name in the chat, and its word in the body counts', async () => {
+    await login('trovo', '31');
+    await known('trovo', '5', 'ada_1');
+    await known('trovo', '6', 'ada lovelace');
+    const target = { action: 'BAN', platform: 'trovo', user_id: '5' };
+    expect((await act(target)).body).toEqual({ success: true, details: null });
+    const unban = { platform: 'trovo', user_id: '5' };
+    expect((await call('/v1/chat/unban', unban, undefined, owner)).body).toEqual(DONE);
+    expect(cloud.acts.map(({ body }) => body['command'])).toEqual(['ban ada_1', 'unban ada_1']);
+    expect(await act({ ...target, user_id: '6' })).toMatchObject({ status: 404 });
+    const body = { is_success: false, display_msg: 'You are no moderator' };
+    cloud.fail({ path: '/openplatform/channels/command', status: 200, body });
+    expect((await act(target)).body).toEqual({ success: false, details: 'You are no moderator' });
+  });
+
+  test('YouTube decides who is protected; its bans are taken back by their ids', async () => {
+    await login('google', 'g-1');
+    await onAir('live-1');
+    await known('youtube', 'UCmod', 'mod', ['moderator']);
+    const refusal = (reason: string) => ({ error: { message: 'No', errors: [{ reason }] } });
+    const ban = (user_id: string) => act({ action: 'BAN', platform: 'youtube', user_id });
+    const bans = { path: '/youtube/v3/liveChat/bans', status: 403 };
+    const protected_user = { status: 403, body: { error: 'FORBIDDEN' } };
+    cloud.fail({ ...bans, body: refusal('liveChatBanInsertionNotAllowed') });
+    expect(await ban('UCsomebody')).toMatchObject(protected_user);
+    for (const [user_id, answer] of [
+      ['UCsomebody', { status: 200, body: { success: false, details: 'No' } }],
+      ['UCmod', protected_user],
+      [await channelOf('youtube'), protected_user],
+    ] as const) {
+      cloud.fail({ ...bans, body: refusal('insufficientPermissions') });
+      expect(await ban(user_id)).toMatchObject(answer);
+    }
+    const unban = () => call('/v1/chat/unban', { platform: 'youtube', user_id: 'UCx' }, undefined, owner);
+    expect(await unban()).toMatchObject({ status: 404, body: { message: 'No ban of this person was made here' } });
+    expect((await ban('UCx')).body).toEqual({ success: true, details: null });
+    expect(await unban()).toMatchObject({ status: 200, body: DONE });
+    expect(cloud.acts.at(-1)).toMatchObject({ route: 'DELETE /youtube/v3/liveChat/bans', query: { id: 'ban-1' } });
+    expect((await unban()).status).toBe(404);
+    const { body } = await owner.get('/v1/chat/moderation-log?user_id=UCx&platform=youtube');
+    expect(body.data.map((one: any) => one.action)).toEqual(['unban', 'ban']);
+    expect(JSON.stringify(body)).not.toContain('ban-1');
+  });
+
+  test('an unban acts by the login, and a repetition under its key publishes nothing again', async () => {
+    const unban = { platform: 'twitch', user_id: '4242' };
+    const unbanned = await call('/v1/chat/unban', unban, 'unban', owner);
+    expect(unbanned).toMatchObject({ status: 200, body: DONE });
+    const channel = await channelOf('twitch');
+    const query = { broadcaster_id: channel, moderator_id: '900', user_id: '4242' };
+    expect(cloud.acts).toMatchObject([{ route: 'DELETE /helix/moderation/bans', owner: '900', query }]);
+    await server.database!.db.query('update idempotency_keys set answer = null, locked_until = now(), holder = null');
+    expect((await call('/v1/chat/unban', unban, 'unban', owner)).body).toEqual(DONE);
+    expect(cloud.acts).toHaveLength(1);
+    const { body } = await owner.get('/v1/chat/moderation-log?user_id=4242&platform=twitch');
+    expect(body.data.map((one: any) => one.action)).toEqual(['unban', 'ban']);
+    const kick = await call('/v1/chat/unban', { ...unban, platform: 'kick' }, undefined, owner);
+    expect(kick).toMatchObject({ status: 400, body: { error: 'BAD_REQUEST' } });
+    const { data } = await owner.gql('mutation { unbanChatUser(platform: "twitch", userId: "77") { success id } }');
+    expect(data.unbanChatUser).toEqual({ success: true, id: null });
+  });
+
+  test('writes to YouTube take 50 units each, at most half of the units of a day', async () => {
+    const { db } = server.database!;
+    const send = () => say({ platform: 'youtube', message: 'x', live_chat_id: 'live-1' });
+    await db.query('update youtube_quota set used = 9000, written = 4950');
+    expect((await send()).body).toMatchObject({ sent: true, message_id: 'yt-1' });
+    expect(await db.query('select used, written from youtube_quota')).toEqual([{ used: 9050, written: 5000 }]);
+    expect((await send()).body).toMatchObject({ sent: false, error_code: 'send_failed' });
+    const ban = { action: 'BAN', platform: 'youtube', user_id: 'UCy' };
+    expect((await act(ban)).body).toMatchObject({ success: false });
+    await db.query('update youtube_quota set used = 9980, written = 0');
+    expect((await send()).body).toMatchObject({ sent: false, error_code: 'send_failed' });
   });
 });

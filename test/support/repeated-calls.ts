@@ -72,6 +72,7 @@ export const CALLS: Readonly<Record<string, Call>> = {
 
   sendChatToPlatform: { input: () => ({ platform: 'twitch', message: 'once' }) },
   moderateChat: { input: () => ({ platform: 'twitch', action: 'BAN', user_id: '31', reason: 'spam' }) },
+  unbanChatUser: { input: () => ({ platform: 'twitch', user_id: '31' }) },
   startRaid: { input: () => ({ platform: 'twitch', target_channel_id: '31' }) },
   cancelRaid: { input: () => ({ platform: 'twitch' }) },
   createPoll: { input: () => ({ platform: 'twitch', title: 'x', choices: ['a', 'b'], duration_secs: 15 }) },

@@ -27,6 +27,10 @@ export class FakeChatCloud extends FakeOAuthCloud {
       const { owner: user_id, scopes } = grant;
       return { body: { client_id: APP.client_id, user_id, login: `l${user_id}`, scopes, expires_in: 3_600 } };
     });
+    this.on('GET /oauth2/v3/tokeninfo', (call) => {
+      const grant = this.tokens.of(`Bearer ${call.query.get('access_token')}`);
+      return grant?.owner ? { body: { aud: APP.client_id, sub: grant.owner, scope: '' } } : REFUSED;
+    });
     this.on('GET /public/v1/users', (call) => {
       const owner = this.tokens.of(call.headers.authorization)?.owner;
       if (!owner) return REFUSED;
@@ -56,8 +60,10 @@ export class FakeChatCloud extends FakeOAuthCloud {
     this.tools();
     for (const route of [
       'POST /helix/moderation/bans',
+      'DELETE /helix/moderation/bans',
       'DELETE /helix/moderation/chat',
       'POST /youtube/v3/liveChat/bans',
+      'DELETE /youtube/v3/liveChat/bans',
       'DELETE /youtube/v3/liveChat/messages',
       'DELETE /public/v1/chat/*',
       'POST /openplatform/channels/command',
@@ -65,7 +71,7 @@ export class FakeChatCloud extends FakeOAuthCloud {
       this.on(route, (call) =>
         this.taken(call, (said) => {
           this.acts.push({ ...said, route: `${call.method} ${call.path}` });
-          return route.startsWith('POST') ? { body: { data: [{}] } } : { status: 204 };
+          return route.startsWith('POST') ? { body: { id: 'ban-1', data: [{}] } } : { status: 204 };
         }),
       );
   }

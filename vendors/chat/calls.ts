@@ -12,7 +12,15 @@ const CALL_MS = 8_000;
 /** Bodies of refusals: `{message}` of Twitch, Kick and Trovo, `{error: {message}}` of Google. */
 const Refusal = z.object({
   message: z.string().nullish(),
-  error: z.union([z.string(), z.object({ message: z.string().nullish() })]).nullish(),
+  error: z
+    .union([
+      z.string(),
+      z.object({
+        message: z.string().nullish(),
+        errors: z.array(z.object({ reason: z.string().nullish() })).nullish(),
+      }),
+    ])
+    .nullish(),
 });
 
 /**
@@ -36,14 +44,19 @@ export async function chatCall(
   if (status >= 200 && status < 300) return answer;
   const host = new URL(request.url).hostname;
   if (status >= 500 || status < 400) throw new OutcomeUnknown(`${host} answered ${status}`);
-  throw new ChatRefused(status, refusalOf(answer) ?? `${host} answered ${status}`);
+  const { text, reason } = refusalOf(answer);
+  throw new ChatRefused(status, text ?? `${host} answered ${status}`, reason);
 }
 
-function refusalOf(answer: HttpAnswer): string | null {
+function refusalOf(answer: HttpAnswer): { text: string | null; reason: string | null } {
   const { message, error } = bodyAs(answer, Refusal) ?? {};
-  const text = message ?? (typeof error === 'string' ? error : error?.message) ?? '';
-  return text.trim().slice(0, MESSAGE) || null;
+  const google = typeof error === 'string' ? null : error;
+  const text = message ?? (typeof error === 'string' ? error : google?.message) ?? '';
+  return { text: platformText(text), reason: google?.errors?.[0]?.reason ?? null };
 }
+
+/** A platform's message as it is passed on; null for an empty one. */
+export const platformText = (text: string | null | undefined): string | null => text?.trim().slice(0, MESSAGE) || null;
 
 /** Text of a platform; null for an empty one, and without NUL. */
 export const profileText = (text: string | null | undefined): string | null =>

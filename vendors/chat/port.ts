@@ -25,6 +25,8 @@ export interface ModeratedUser {
   username: string | null;
   live_chat_id: string | null;
   reason: string | null;
+  /** The platform's id of the ban to take back; null where it names none. */
+  ban_id: string | null;
 }
 
 export interface ModeratedMessage {
@@ -65,12 +67,16 @@ export interface ChannelTools {
   treat(by: ChatLogin, user_id: string, treatment: 'active_monitoring' | 'restricted' | 'none'): Promise<void>;
 }
 
-/** The platform understood the request and does not do it; `message` is the platform's own, or its status. */
+/**
+ * The platform understood the request and does not do it; `message` is the platform's own, or its status, and `reason`
+ * its code where it has one.
+ */
 export class ChatRefused extends Error {
   override readonly name = 'ChatRefused';
   constructor(
     readonly status: number,
     message: string,
+    readonly reason: string | null = null,
   ) {
     super(message);
   }
@@ -98,8 +104,12 @@ export interface ChatVendor {
   profile(by: ChatLogin, user_id: string): Promise<ChatProfile | null>;
   /** Throws as `HttpClient.ask`. */
   following?(by: ChatLogin, channel_id: string, user_id: string): Promise<Following>;
-  ban?(by: ChatLogin, who: ModeratedUser): Promise<void>;
-  timeout?(by: ChatLogin, who: ModeratedUser, seconds: number): Promise<void>;
+  /** Returns the platform's id of the ban; null where it names none. */
+  ban?(by: ChatLogin, who: ModeratedUser): Promise<string | null>;
+  /** As {@link ChatVendor.ban}. */
+  timeout?(by: ChatLogin, who: ModeratedUser, seconds: number): Promise<string | null>;
+  /** Takes a ban or timeout back. */
+  unban?(by: ChatLogin, who: ModeratedUser): Promise<void>;
   remove?(by: ChatLogin, message: ModeratedMessage): Promise<void>;
   /** Absent where the platform offers none. */
   readonly tools?: ChannelTools;

@@ -13,7 +13,7 @@ const CHANNEL = [
   'events:subscribe',
   'moderation:ban',
 ] as const;
-const BOT = ['user:read', 'chat:write', 'moderation:ban'] as const;
+const BOT = ['user:read', 'chat:write', 'moderation:ban', 'moderation:chat_message:manage'] as const;
 
 export interface KickOAuthOptions {
   id_url: string;

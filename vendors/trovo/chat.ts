@@ -1,8 +1,9 @@
 import { z } from 'zod';
+import { bodyAs } from '../http/body';
 import { hostOf } from '../http/hosts';
 import type { HttpClients } from '../http/port';
-import { chatCall, chatRead, profileText, profileTime } from '../chat/calls';
-import { type ChatLogin, ChatRefused, type ChatVendor } from '../chat/port';
+import { chatCall, chatRead, platformText, profileText, profileTime } from '../chat/calls';
+import { type ChatLogin, ChatRefused, type ChatVendor, type ModeratedUser } from '../chat/port';
 
 const Channel = z.object({
   profile_pic: z.string().nullish(),
@@ -10,8 +11,8 @@ const Channel = z.object({
   created_at: z.union([z.string(), z.number()]).nullish(),
 });
 
-/** Names that a command carries as one word. */
-const NAME = /^[^\s/]+$/;
+/** Answer to a command. */
+const Commanded = z.object({ is_success: z.boolean().nullish(), display_msg: z.string().nullish() });
 
 /** Calls of Trovo's Open API for a channel's chat; moderators act by commands. Source: vendors.md §5. */
 export function trovoChat(http: HttpClients, { api_url }: { api_url: string }): ChatVendor {
@@ -23,6 +24,12 @@ export function trovoChat(http: HttpClients, { api_url }: { api_url: string }): 
       headers: { authorization: `OAuth ${token}`, 'client-id': client_id },
       json,
     });
+  async function command(by: ChatLogin, { channel_id, username }: ModeratedUser, word: string): Promise<void> {
+    const json = { command: `${word} ${username!}`, channel_id: Number(channel_id) };
+    const said = bodyAs(await call(by, 'channels/command', json), Commanded);
+    if (said?.is_success === false) throw new ChatRefused(200, platformText(said.display_msg) ?? 'Trovo did not do it');
+  }
+
   return {
     platform: 'trovo',
     max_characters: 500,
@@ -50,10 +57,10 @@ export function trovoChat(http: HttpClients, { api_url }: { api_url: string }): 
         broadcaster_type: null,
       };
     },
-    async ban(by, { channel_id, username }) {
-      if (username === null || !NAME.test(username))
-        throw new ChatRefused(400, 'Trovo bans by name, and this name is not known');
-      await call(by, 'channels/command', { command: `ban ${username}`, channel_id: Number(channel_id) });
+    async ban(by, who) {
+      await command(by, who, 'ban');
+      return null;
     },
+    unban: (by, who) => command(by, who, 'unban'),
   };
 }

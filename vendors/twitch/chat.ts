@@ -81,13 +81,14 @@ export function twitchChat(http: HttpClients, { api_url, id_url, app }: TwitchCh
     }
   }
 
-  async function ban(by: ChatLogin, { channel_id, user_id, reason }: ModeratedUser, more: object): Promise<void> {
+  async function ban(by: ChatLogin, { channel_id, user_id, reason }: ModeratedUser, more: object): Promise<null> {
     await chatCall(client, {
       method: 'POST',
       url: urlOf('moderation/bans', { broadcaster_id: channel_id, moderator_id: by.user_id }),
       headers: helix(by),
       json: { data: { user_id, ...more, ...(reason !== null && { reason: reason.slice(0, 500) }) } },
     });
+    return null;
   }
 
   return {
@@ -121,6 +122,10 @@ export function twitchChat(http: HttpClients, { api_url, id_url, app }: TwitchCh
     },
     ban: (by, who) => ban(by, who, {}),
     timeout: (by, who, seconds) => ban(by, who, { duration: seconds }),
+    async unban(by, { channel_id, user_id }) {
+      const query = { broadcaster_id: channel_id, moderator_id: by.user_id, user_id };
+      await chatCall(client, { method: 'DELETE', url: urlOf('moderation/bans', query), headers: helix(by) });
+    },
     async remove(by, { channel_id, message_id }) {
       const query = { broadcaster_id: channel_id, moderator_id: by.user_id, message_id };
       await chatCall(client, { method: 'DELETE', url: urlOf('moderation/chat', query), headers: helix(by) });

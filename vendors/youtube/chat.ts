@@ -28,13 +28,14 @@ export function youtubeChat(http: HttpClients, { api_url }: { api_url: string })
   const headersOf = ({ token }: ChatLogin) => ({ authorization: `Bearer ${token}` });
   const base = `${api_url}/youtube/v3/liveChat`;
 
-  async function ban(by: ChatLogin, { live_chat_id, user_id }: ModeratedUser, more: object): Promise<void> {
-    await chatCall(client, {
+  async function ban(by: ChatLogin, { live_chat_id, user_id }: ModeratedUser, more: object): Promise<string | null> {
+    const answer = await chatCall(client, {
       method: 'POST',
       url: `${base}/bans?part=snippet`,
       headers: headersOf(by),
       json: { snippet: { liveChatId: live_chat_id, bannedUserDetails: { channelId: user_id }, ...more } },
     });
+    return bodyAs(answer, Inserted)?.id || null;
   }
 
   return {
@@ -66,6 +67,10 @@ export function youtubeChat(http: HttpClients, { api_url }: { api_url: string })
     },
     ban: (by, who) => ban(by, who, { type: 'permanent' }),
     timeout: (by, who, seconds) => ban(by, who, { type: 'temporary', banDurationSeconds: String(seconds) }),
+    async unban(by, { ban_id }) {
+      const url = `${base}/bans?${new URLSearchParams({ id: ban_id! }).toString()}`;
+      await chatCall(client, { method: 'DELETE', url, headers: headersOf(by) });
+    },
     async remove(by, { message_id }) {
       const url = `${base}/messages?${new URLSearchParams({ id: message_id }).toString()}`;
       await chatCall(client, { method: 'DELETE', url, headers: headersOf(by) });
