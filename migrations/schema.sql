@@ -1029,6 +1029,20 @@ create table platform_user_details (
 );
 CREATE INDEX platform_user_details_person ON public.platform_user_details USING btree (person_key);
 
+create table platform_user_notes (
+  id uuid not null,
+  account_id uuid not null,
+  platform text not null,
+  platform_user_id text not null,
+  text text not null,
+  created_by uuid,
+  created_at timestamp with time zone not null,
+  updated_at timestamp with time zone not null,
+  constraint platform_user_notes_pkey PRIMARY KEY (id)
+);
+CREATE INDEX platform_user_notes_person ON public.platform_user_notes
+  USING btree (platform_user_id, platform, account_id, created_at DESC);
+
 create table platform_user_refreshes (
   account_id uuid not null,
   person_key uuid not null,

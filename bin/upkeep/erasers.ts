@@ -8,13 +8,20 @@ import type { Eraser, ErasureServices, RecordEraser } from '../../kernel/eraser'
 import { auditLogEraser } from '../../privacy/erasure/audit-log';
 import { chatLiveEraser } from '../../privacy/erasure/chat';
 import { eventLogEraser } from '../../privacy/erasure/events';
+import { personNotesEraser } from '../../privacy/erasure/person-notes';
 import { paymentsEraser } from '../../privacy/erasure/payments';
 
 /** Erasers of the read models over a topic of records. */
 export const RECORD_ERASERS: readonly RecordEraser[] = [eventLogEraser, paymentsEraser, chatLiveEraser];
 
 /** Erasers of all other areas; test/rules/erasers.test.ts finds tables without an eraser. */
-export const ERASERS: readonly Eraser[] = [parkedWebhooksEraser, profileEraser, answersEraser, auditLogEraser];
+export const ERASERS: readonly Eraser[] = [
+  parkedWebhooksEraser,
+  profileEraser,
+  answersEraser,
+  auditLogEraser,
+  personNotesEraser,
+];
 
 /** Dependencies of an erasure, over the engines. */
 export const erasingOn = <T extends Omit<ErasureServices, 'texts'> & { db: Database }>(engines: T) => ({

@@ -123,6 +123,44 @@ describe('profiles', () => {
   });
 });
 
+describe('notes', () => {
+  const notes = '/v1/chat/users/kick/51/notes';
+  test('are written, changed and deleted, newest first, by those who may', async () => {
+    const write = (text: string) => owner.send('POST', notes, { text });
+    const { status, body } = await write(' polite ');
+    expect(status).toBe(201);
+    const note = body.data;
+    expect(note).toMatchObject({ text: 'polite', created_by: server.credentials.user_id });
+    const second = (await write('likes chess')).body.data;
+    expect((await owner.get(notes)).body.data).toEqual([second, note]);
+    const changed = await owner.send('PATCH', `${notes}/${note.id}`, { text: 'very polite' });
+    expect(changed).toMatchObject({ status: 200, body: { data: { id: note.id, text: 'very polite' } } });
+    const { data } = await owner.gql('{ platformUserNotes(platform: "kick", platformUserId: "51") { text } }');
+    expect(data.platformUserNotes.map((one: any) => one.text)).toEqual(['likes chess', 'very polite']);
+    expect((await owner.send('DELETE', `${notes}/${second.id}`, undefined)).status).toBe(204);
+    expect((await owner.get(notes)).body.data).toMatchObject([{ text: 'very polite' }]);
+
+    for (const text of ['  ', 'x'.repeat(2_001)]) expect((await write(text)).status).toBe(400);
+    expect((await owner.send('DELETE', `${notes}/${second.id}`, undefined)).status).toBe(404);
+    const of_another = `/v1/chat/users/kick/52/notes/${note.id}`;
+    expect((await owner.send('PATCH', of_another, { text: 'x' })).status).toBe(404);
+    const stranger = new ApiClient(server.base_url, server.credentials.other.access_token);
+    expect((await stranger.send('PATCH', `${notes}/${note.id}`, { text: 'x' })).status).toBe(404);
+    expect((await stranger.get(notes)).body.data).toEqual([]);
+    const rows = await server.database!.db.query(
+      `select data::text as text from domain_events where type like 'person_note:%'`,
+    );
+    expect(rows).toHaveLength(4);
+    expect(JSON.stringify(rows)).not.toMatch(/polite|chess|"51"/);
+  });
+
+  test('go with the person whom they are about', async () => {
+    expect((await owner.get(notes)).body.data).toHaveLength(1);
+    await operator.send('POST', '/v1/admin/privacy/chat/erase', { platform: 'kick', user_id: '51' });
+    expect((await owner.get(notes)).body.data).toEqual([]);
+  });
+});
+
 describe('memberships', () => {
   test('tiers come from the level names of member events', async () => {
     expect((await owner.get('/v1/youtube/memberships/tiers')).body.data).toEqual([]);

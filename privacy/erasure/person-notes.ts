@@ -1,0 +1,13 @@
+import type { Eraser } from '../../kernel/eraser';
+
+/** Deletes the notes about a person of the chats, in all accounts. */
+export const personNotesEraser: Eraser = {
+  tables: ['platform_user_notes'],
+  async erase({ kind, id }, { db }) {
+    const gone = await db.query(
+      'delete from platform_user_notes where platform_user_id = $2 and platform = $1 returning 1 as one',
+      [kind, id],
+    );
+    return gone.length > 0 ? `${gone.length} notes erased` : null;
+  },
+};
