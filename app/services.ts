@@ -11,6 +11,7 @@ import type { AccountRights } from '../access/authorization/account-rights';
 import type { Caller, RequestContext, Written } from '../access/authentication/caller';
 import type { AccessChanges } from '../access/authentication/access-invalidation';
 import type { ConnectionTokens } from '../services/connections/connection-tokens';
+import type { ChannelEmotes } from '../services/chat/emotes';
 import type { ErasedChats } from '../kernel/eraser';
 import type { Settings } from '../kernel/settings/settings';
 import type { Tokens } from '../access/authentication/tokens/jwt';
@@ -73,6 +74,8 @@ export interface Services {
   oauth: ReadonlyMap<string, OAuthVendor>;
   /** Calls to the chats of platforms. */
   chat: ChatVendors;
+  /** Emotes of channels. */
+  emotes: ChannelEmotes;
   /** Access tokens of connections. */
   connection_tokens: ConnectionTokens;
   /** Takes units of YouTube's quota for a call besides reading; false where the day has none left for such calls. */

@@ -32,10 +32,21 @@ export interface RestOptions {
   sendText: SendText;
 }
 
-/** Sets the headers of an answer that caches may hold; true where the caller holds this one. */
-function isHeld(request: FastifyRequest, reply: FastifyReply, body: string, seconds: number): boolean {
+/**
+ * Sets the headers of an answer that caches may hold, only the caller's own where it needs a credential; true where the
+ * caller holds this one.
+ */
+function isHeld(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  body: string,
+  { cache_seconds, guard }: Operation,
+): boolean {
   const etag = `"${hash('sha256', body, 'base64url')}"`;
-  void reply.headers({ etag, 'cache-control': `public, max-age=${seconds}` });
+  void reply.headers({
+    etag,
+    'cache-control': `${guard.length === 0 ? 'public' : 'private'}, max-age=${cache_seconds}`,
+  });
   return matches(request.headers['if-none-match'], etag);
 }
 
@@ -140,7 +151,7 @@ export function registerRest(app: FastifyInstance, prepared: Prepared, options: 
         const headers = headersOf(request, context, result);
         if (headers) void reply.headers(headers);
         const body = answer(request, result);
-        if (cache_seconds !== undefined && isHeld(request, reply, body ?? '', cache_seconds))
+        if (cache_seconds !== undefined && isHeld(request, reply, body ?? '', prepared.operation))
           return reply.code(304).send();
         return send(reply, rest.status, body);
       }

@@ -17,6 +17,7 @@ import { SAMPLE_OPERATIONS } from './graphql-sample';
 const NO_CHAT = {
   chat: new Map(),
   connection_tokens: { token: () => Promise.reject(new Error('there are no connections here')) },
+  emotes: { of: () => Promise.resolve([]) },
   spendYoutube: async () => false,
 };
 

@@ -1,5 +1,7 @@
 import type { Services } from '../../app/services';
 import { createYoutubeQuota } from '../../ingest/youtube/quota';
+import { createChannelEmotes } from '../../services/chat/emotes';
+import { emoteSources } from '../../vendors/emotes/sources';
 import { kickChat } from '../../vendors/kick/chat';
 import { trovoChat } from '../../vendors/trovo/chat';
 import { twitchChat } from '../../vendors/twitch/chat';
@@ -12,7 +14,7 @@ import { openHttp } from './http';
 export function openChat(
   deps: CallersDeps,
   { tokens }: Pick<OpenConnections, 'tokens'>,
-): Pick<Services, 'chat' | 'connection_tokens' | 'spendYoutube'> {
+): Pick<Services, 'chat' | 'emotes' | 'connection_tokens' | 'spendYoutube'> {
   const { settings, db } = deps;
   const { twitch, google, kick, trovo } = settings;
   const http = openHttp(deps);
@@ -22,6 +24,7 @@ export function openChat(
   const vendors = [twitchChat(http, { ...twitch, app }), youtubeChat(http, google), kickChat(http, kick)];
   return {
     chat: new Map([...vendors, trovoChat(http, trovo)].map((vendor) => [vendor.platform, vendor])),
+    emotes: createChannelEmotes(emoteSources(http, settings.emotes)),
     connection_tokens: tokens,
     spendYoutube: createYoutubeQuota({ db, daily_units: google.daily_quota }).spend,
   };

@@ -61,8 +61,8 @@ interface Shape<I extends z.ZodType, O extends z.ZodType> {
    */
   per_minute?: number;
   /**
-   * Seconds for which caches may hold an answer on REST, which then has an ETag; refusals are never held. For what
-   * everybody may read alone.
+   * Seconds for which caches may hold an answer on REST, which then has an ETag; refusals are never held. For what is
+   * the same for all callers.
    */
   cache_seconds?: number;
   /** Validation, OpenAPI schema and GraphQL arguments come from it. Always an object schema. */

@@ -333,6 +333,14 @@ export const SettingsSchema = z.strictObject({
     })
     .prefault({})
     .meta(VENDORS),
+  emotes: z
+    .strictObject({
+      seventv_url: baseUrl('https://7tv.io').describe('Emotes of 7TV'),
+      bttv_url: baseUrl('https://api.betterttv.net').describe('Emotes of BetterTTV'),
+      ffz_url: baseUrl('https://api.frankerfacez.com').describe('Emotes of FrankerFaceZ'),
+    })
+    .prefault({})
+    .meta(VENDORS),
   kick: z
     .strictObject({
       ...loginApp('Kick'),

@@ -218,6 +218,7 @@ describe('every operation, called from another account', () => {
       for_source_only: false,
       platform_user_id: '1',
       target_channel_id: '1',
+      channel_id: '1',
       note_id: randomUUID(),
       text: 'a text',
       title: 'a title',

@@ -105,6 +105,7 @@ export class FakeOAuthCloud extends FakeCloud {
     return Object.fromEntries([
       ['LUMIO_OUTGOING__ALLOW_LOOPBACK', 'true'],
       ['LUMIO_GOOGLE__TOKEN_URL', url],
+      ...['SEVENTV', 'BTTV', 'FFZ'].map((name) => [`LUMIO_EMOTES__${name}_URL`, url]),
       ...names.flatMap((name) => [
         [`LUMIO_${name}__CLIENT_ID`, APP.client_id],
         [`LUMIO_${name}__CLIENT_SECRET`, APP.client_secret],
