@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { authenticated, get, query } from '../../app/operation';
 import { EMOTE_PROVIDERS } from '../../domain/chat/chat-messages';
+import { userEmotesOf } from '../../services/chat/user-emotes';
 import { PLATFORMS } from '../../domain/common/vendors';
 
 const Emote = z
@@ -24,4 +25,20 @@ export const channelEmotes = query({
   }),
   output: EmoteAnswer,
   run: async ({ input: { platform, channel_id } }, { emotes }) => ({ sets: await emotes.of(platform, channel_id) }),
+});
+
+/** Emotes of Twitch that the acting user may write by their login. */
+export const userEmotes = query({
+  name: 'userEmotes',
+  // Source: spec extra facts §12.
+  summary: "Emotes of Twitch that the acting user's login may write; no sets without a login",
+  rest: get('/v1/emotes/user'),
+  per_minute: 120,
+  guard: [authenticated],
+  input: z.object({}),
+  output: EmoteAnswer,
+  async run({ caller }, services) {
+    const emotes = await userEmotesOf(services, caller);
+    return { sets: emotes.length === 0 ? [] : [{ provider: 'twitch' as const, emotes }] };
+  },
 });

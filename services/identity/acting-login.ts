@@ -13,7 +13,7 @@ export const ACTING_LOGIN = `
 /** The login by which a user acts for an account on a platform; null without one. */
 export async function actingLogin(
   db: Pick<Queryable, 'query'>,
-  { account_id, user_id, platform }: { account_id: string; user_id: string; platform: string },
+  { account_id, user_id, platform }: { account_id: string | null; user_id: string; platform: string },
 ): Promise<{ id: string; reconnect_required: boolean } | null> {
   const [login] = await db.query<{ id: string; reconnect_required: boolean }>(
     `select l.* from (select $3::text as platform) p cross join lateral (${ACTING_LOGIN}) l`,

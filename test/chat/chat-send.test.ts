@@ -67,6 +67,25 @@ describe('send', () => {
     expect(data.sendChatToPlatform).toMatchObject({ sent: true, errorCode: null, platform: 'twitch' });
   });
 
+  test('the emotes of the login are read page by page; a user without one has none', async () => {
+    const emotes = async (api: ApiClient) => (await api.get('/v1/emotes/user')).body.data;
+    expect(await emotes(owner)).toEqual({
+      sets: [
+        {
+          provider: 'twitch',
+          emotes: ['e1', 'e2'].map((id) => ({
+            ...{ id, name: `name_${id}`, animated: id === 'e2' },
+            url: `https://static-cdn.jtvnw.net/emoticons/v2/${id}/default/dark/2.0`,
+          })),
+        },
+      ],
+    });
+    const stranger = new ApiClient(server.base_url, server.credentials.other.access_token);
+    expect(await emotes(stranger)).toEqual({ sets: [] });
+    cloud.fail({ path: '/helix/chat/emotes/user', status: 401 });
+    expect(await emotes(owner)).toEqual({ sets: [] });
+  });
+
   test('what the platform drops is send_failed, with its reason', async () => {
     cloud.drop_reason = 'Your message is held for review';
     expect((await say({ platform: 'twitch', message: 'bad' })).body).toEqual({

@@ -42,6 +42,12 @@ export class FakeChatCloud extends FakeOAuthCloud {
       const id = call.query.get('broadcaster_user_id')!;
       return { body: { data: [{ broadcaster_user_id: Number(id), channel_description: `Streams of ${id}` }] } };
     });
+    this.on('GET /helix/chat/emotes/user', (call) => {
+      if (this.tokens.of(call.headers.authorization)?.owner !== call.query.get('user_id')) return REFUSED;
+      const second = call.query.has('after');
+      const emote = second ? { id: 'e2', name: 'name_e2', format: ['animated'] } : { id: 'e1', name: 'name_e1' };
+      return { body: { data: [emote], pagination: second ? {} : { cursor: 'c' } } };
+    });
     this.on('POST /helix/chat/messages', (call) =>
       this.taken(call, (said) => {
         const is_sent = this.drop_reason === null;

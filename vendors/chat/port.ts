@@ -1,3 +1,5 @@
+import type { Emote } from '../emotes/port';
+
 /** Slug of a platform with chats. */
 export type ChatPlatform = 'twitch' | 'youtube' | 'kick' | 'trovo';
 
@@ -111,6 +113,8 @@ export interface ChatVendor {
   /** Takes a ban or timeout back. */
   unban?(by: ChatLogin, who: ModeratedUser): Promise<void>;
   remove?(by: ChatLogin, message: ModeratedMessage): Promise<void>;
+  /** Emotes that the login may use; absent where the platform does not tell them. Throws as `HttpClient.ask`. */
+  userEmotes?(by: ChatLogin): Promise<Emote[]>;
   /** Absent where the platform offers none. */
   readonly tools?: ChannelTools;
 }

@@ -5,6 +5,8 @@ import { type HttpClients, HttpFailed } from '../http/port';
 import type { OAuthApp } from '../oauth/port';
 import { chatCall, chatRead, profileText, profileTime } from '../chat/calls';
 import { type ChatLogin, ChatRefused, type ChatVendor, type ModeratedUser, type OutgoingMessage } from '../chat/port';
+import type { Emote } from '../emotes/port';
+import { usable } from '../emotes/sources';
 import { AppTokens } from './app-token';
 import { twitchTools } from './channel-tools';
 
@@ -28,7 +30,16 @@ const Users = z.object({
     }),
   ),
 });
+const UserEmotes = z.object({
+  data: z.array(z.object({ id: z.string(), name: z.string(), format: z.array(z.string()).nullish() })),
+  pagination: z.object({ cursor: z.string().nullish() }).nullish(),
+});
+/** Most pages of a login's emotes. */
+const EMOTE_PAGES = 20;
 const Followers = z.object({ data: z.array(z.object({ user_id: z.string(), followed_at: z.string().nullish() })) });
+
+const emoteUrl = (id: string): string =>
+  `https://static-cdn.jtvnw.net/emoticons/v2/${encodeURIComponent(id)}/default/dark/2.0`;
 
 export interface TwitchChatOptions {
   api_url: string;
@@ -129,6 +140,19 @@ export function twitchChat(http: HttpClients, { api_url, id_url, app }: TwitchCh
     async remove(by, { channel_id, message_id }) {
       const query = { broadcaster_id: channel_id, moderator_id: by.user_id, message_id };
       await chatCall(client, { method: 'DELETE', url: urlOf('moderation/chat', query), headers: helix(by) });
+    },
+    async userEmotes(by) {
+      const emotes: Emote[] = [];
+      let after: string | null = '';
+      for (let page = 0; after !== null && page < EMOTE_PAGES; page += 1) {
+        const url = urlOf('chat/emotes/user', { user_id: by.user_id, ...(after !== '' && { after }) });
+        const read = { method: 'GET', url, headers: helix(by), max_bytes: 4 << 20 } as const;
+        const { data, pagination } = await chatRead(client, read, UserEmotes);
+        for (const { id, name, format } of data)
+          emotes.push({ id, name, url: emoteUrl(id), animated: format?.includes('animated') ?? false });
+        after = pagination?.cursor || null;
+      }
+      return usable(emotes);
     },
     tools: twitchTools(client, api_url),
   };
