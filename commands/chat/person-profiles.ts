@@ -16,6 +16,7 @@ export const refreshPlatformUserProfile = command({
   errors: {
     // Source: spec doc1 §7.1 rule 5.
     REFRESH_COOLDOWN: rateLimited('This profile was refreshed a short while ago', {
+      shows: ['retry_after_seconds'],
       rest_code: 'REFRESH_COOLDOWN',
       graphql_code: 'REFRESH_COOLDOWN',
     }),

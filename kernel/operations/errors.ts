@@ -80,12 +80,14 @@ export function declaredAnswer(errors: OperationErrors, thrown: unknown): unknow
   const facts = thrown.details;
   const message = text.replaceAll(/\{(\w+)\}/g, (_all, name: string) => String(facts[name]));
   const retry_after_seconds = declared.retry_after_seconds ?? (facts['retry_after_seconds'] as number | undefined);
-  const body = rest_code === undefined ? rest_body : { error: rest_code, message, retry_after_seconds };
+  const details = Object.fromEntries(shows.flatMap((name) => (name in facts ? [[name, facts[name]]] : [])));
+  const body =
+    rest_code === undefined
+      ? rest_body
+      : { error: rest_code, message, retry_after_seconds, ...(shows.length > 0 && { details }) };
   const options: ApiErrorOptions = {
     cause: thrown,
-    ...(shows.length > 0 && {
-      details: Object.fromEntries(shows.flatMap((name) => (name in facts ? [[name, facts[name]]] : []))),
-    }),
+    ...(shows.length > 0 && { details }),
     ...(status !== undefined && { status }),
     ...(retry_after_seconds !== undefined && { retry_after_seconds }),
     ...(body && { rest_body: body }),

@@ -104,7 +104,11 @@ describe('profiles', () => {
     const refused = await refresh('31');
     expect(refused).toMatchObject({
       status: 429,
-      body: { error: 'REFRESH_COOLDOWN', retry_after_seconds: expect.any(Number) },
+      body: {
+        error: 'REFRESH_COOLDOWN',
+        retry_after_seconds: expect.any(Number),
+        details: { retry_after_seconds: expect.any(Number) },
+      },
     });
     expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(590);
     const { errors } = await owner.gql(
