@@ -20,12 +20,7 @@ export const toolPlatform = z.enum(PLATFORMS).describe('Twitch alone has this');
 export const toolId = z.string().min(1).max(100);
 
 /** A text that the platform limits by its characters. */
-export const shortText = (most: number) =>
-  z
-    .string()
-    .trim()
-    .min(1)
-    .refine((text) => [...text].length <= most, `at most ${most} characters`);
+export const shortText = (most: number) => z.string().trim().min(1).max(most);
 
 export const TOOL_ERRORS = {
   UNSUPPORTED_TOOL: badRequest('{platform} does not support this'),

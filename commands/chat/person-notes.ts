@@ -7,11 +7,7 @@ import { noteOf, PersonNote } from '../../views/chat/person-notes';
 
 const guard = [feature('feature:multichat'), permission('chat:notes')] as const;
 const person = { platform: z.enum(PLATFORMS), platform_user_id: z.string().min(1).max(100) };
-const text = z
-  .string()
-  .trim()
-  .min(1, 'text must not be empty')
-  .refine((written) => [...written].length <= NOTE_LENGTH, `at most ${NOTE_LENGTH} characters`);
+const text = z.string().trim().min(1, 'text must not be empty').max(NOTE_LENGTH);
 const errors = { NOTE_NOT_FOUND: notFound('Note not found') };
 /** Notes of an account about one person. */
 const MOST_NOTES = 200;

@@ -18,19 +18,10 @@ export const unbanChatUser = command({
   output: ChannelActResult,
   errors: { ...MODERATION_ERRORS, BAN_NOT_FOUND: notFound('No ban of this person was made here') },
   async run({ input: { platform, user_id }, caller, context, act, newId }, services) {
-    const result = await moderateChat(
-      services,
-      { act, context },
-      {
-        account_id: caller.account_id,
-        user_id: caller.user_id,
-        act_id: newId('chat-act'),
-        platform,
-        action: 'UNBAN',
-        platform_user_id: user_id,
-        ...{ message_id: null, duration_secs: null, reason: null, live_chat_id: null },
-      },
-    );
+    const { account_id, user_id: acting } = caller;
+    const person = { platform, platform_user_id: user_id, message_id: null, duration_secs: null, reason: null };
+    const request = { account_id, user_id: acting, act_id: newId('chat-act'), action: 'UNBAN' as const, ...person };
+    const result = await moderateChat(services, { act, context }, { ...request, live_chat_id: null });
     if (result.success) return { success: true, details: null, id: null };
     if (result.outcome_unknown) context.unfinished = true;
     return { success: false, details: result.details, id: null };
