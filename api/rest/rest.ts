@@ -203,7 +203,8 @@ function inputOf(prepared: Prepared, request: FastifyRequest, unsafe: boolean): 
   for (const [name, header] of Object.entries(rest?.headers ?? NO_HEADERS)) {
     if (Object.hasOwn(texts, name)) throw new ApiError('VALIDATION_ERROR', `${name}: is sent as the header ${header}`);
     const value = request.headers[header.toLowerCase()];
-    if (value !== undefined) texts[name] = value;
+    // Node reads headers as Latin-1.
+    if (value !== undefined) texts[name] = Buffer.from(String(value), 'latin1').toString();
   }
   Object.assign(texts, request.params);
   if (takes) {

@@ -1,13 +1,11 @@
 import { z } from 'zod';
 import { command, feature, invalid, notFound, permission, put } from '../../app/operation';
-import { PLATFORMS, type Platform } from '../../domain/common/vendors';
+import { isPlatform } from '../../domain/common/vendors';
 import { publicStats, publicStatsStream, publicnessOf } from '../../domain/history/public-stats';
 import { readChannelName } from '../../services/connections/channel-names';
 import { ownChannel } from '../../services/connections/own-channel';
 import { handlesOf } from '../../services/history/channel-handles';
 import { ChannelPublicness } from '../../views/history/public-stats';
-
-const isPlatform = (name: string): name is Platform => (PLATFORMS as readonly string[]).includes(name);
 
 /** Opens or closes the public statistics of the account's channel. Source: spec doc2 §4.2 "Public statistics". */
 export const updateChannelPublicSettings = command({
@@ -22,9 +20,9 @@ export const updateChannelPublicSettings = command({
   }),
   output: ChannelPublicness,
   errors: {
-    NOT_SUPPORTED: invalid('Platform is not supported', { status: 422 }),
-    NO_CONNECTION: notFound('Channel connection not found'),
-    NO_HANDLE: invalid('The handle of the channel is not known: connect the channel again', { status: 422 }),
+    NOT_SUPPORTED: invalid('Unsupported platform', { status: 422 }),
+    NO_CONNECTION: notFound('No connection for this platform'),
+    NO_HANDLE: invalid('The channel has no handle', { status: 422 }),
   },
   async run({ input, caller, context, act, refuse }, services) {
     const { platform } = input;

@@ -10,6 +10,7 @@ import {
   streamSessionStream,
   type StreamSession,
 } from '../../domain/history/stream-sessions';
+import type { Settings } from '../../kernel/settings/settings';
 import { hashPassword } from '../../services/history/shared-reports';
 import { sessionState } from '../../views/history/stream-sessions';
 import { linkOf, SharedLink } from '../../views/history/shared-reports';
@@ -20,6 +21,10 @@ const duration_secs = z
   .union(LINK_DURATIONS.map((seconds) => z.literal(seconds)))
   .describe('An hour, six hours, a day, a week or thirty days, in seconds');
 
+/** The page of the web app, or the operation where no web app is configured. */
+const linkAddress = (token: string, { hosts, public_url }: Settings): string =>
+  hosts.web === undefined ? `${public_url ?? ''}/v1/history/shared/${token}` : `${hosts.web}/history/shared/${token}`;
+
 const SharedLinkCreated = z
   .object({
     token: z.string().describe('It is never shown again'),
@@ -29,8 +34,8 @@ const SharedLinkCreated = z
   .meta({ id: 'StreamReportLinkCreated' });
 
 /** Creates a link to a report and shows it once. Source: spec doc2 §2.14, §4.2; doc1 §8. */
-export const createChannelHistorySharedLink = command({
-  name: 'createChannelHistorySharedLink',
+export const createHistorySharedLink = command({
+  name: 'createHistorySharedLink',
   summary: 'Creates a link to a report, for whoever has it, and shows it once',
   rest: post('/v1/history/reports/{id}/shared-links', { status: 201 }),
   per_minute: 60,
@@ -74,44 +79,41 @@ export const createChannelHistorySharedLink = command({
     );
     const created = events.find((event) => event.type === 'stream_session:link_created');
     if (created?.token_hash !== hashToken(token)) throw refuse('LINK_NOT_SHOWN');
-    const origin = settings.hosts.web ?? '';
     return {
       token,
-      url: `${origin}/history/shared/${token}`,
+      url: linkAddress(token, settings),
       id: link_id,
-      report_id: id,
-      has_password: created.password_hash !== null,
-      allow_export: created.allow_export,
-      created_at: created.created_at,
       expires_at: created.expires_at,
-      revoked_at: null,
-      is_active: true,
+      allow_export: created.allow_export,
+      has_password: created.password_hash !== null,
+      created_at: created.created_at,
     };
   },
 });
 
 /** Extends an active link by a duration. Source: spec doc2 §3. */
-export const extendChannelHistorySharedLink = command({
-  name: 'extendChannelHistorySharedLink',
+export const extendHistorySharedLink = command({
+  name: 'extendHistorySharedLink',
   summary: 'Lets an active shared link live longer, by a duration',
   rest: patch('/v1/history/shared-links/{id}'),
   guard: GUARD,
   input: z.object({ id: z.uuid(), duration_secs }),
   output: SharedLink,
-  errors: { ...LINK_NOT_FOUND, LINK_ENDED: conflict('The shared link is not active any more') },
+  errors: { ...LINK_NOT_FOUND, LINK_ENDED: conflict('The link is not active') },
   async run({ input: { id: link_id, duration_secs: seconds }, caller, act, refuse }, { db }) {
     const link = await linkOf(db, caller.account_id, link_id);
     if (link === undefined) throw refuse('LINK_NOT_FOUND');
-    if (link.revoked_at !== null) throw refuse('LINK_ENDED');
+    if (link.is_revoked) throw refuse('LINK_ENDED');
     const extend = { type: 'stream_session:extend_link' as const, link_id, duration_secs: seconds };
-    const { state } = await act(streamSession, streamSessionStream(link.report_id), extend);
-    return { ...link, expires_at: state.links[link_id]!.expires_at, is_active: true };
+    const { state } = await act(streamSession, streamSessionStream(link.session_id), extend);
+    const { session_id: _session_id, is_revoked: _is_revoked, ...extended } = link;
+    return { ...extended, expires_at: state.links[link_id]!.expires_at };
   },
 });
 
 /** Ends a link at once. */
-export const deleteChannelHistorySharedLink = command({
-  name: 'deleteChannelHistorySharedLink',
+export const revokeHistorySharedLink = command({
+  name: 'revokeHistorySharedLink',
   summary: 'Revokes a shared link at once',
   rest: del('/v1/history/shared-links/{id}'),
   guard: GUARD,
@@ -121,8 +123,8 @@ export const deleteChannelHistorySharedLink = command({
   async run({ input: { id: link_id }, caller, act, refuse }, { db }) {
     const link = await linkOf(db, caller.account_id, link_id);
     if (link === undefined) throw refuse('LINK_NOT_FOUND');
-    if (link.revoked_at !== null) return { success: true };
-    await act(streamSession, streamSessionStream(link.report_id), { type: 'stream_session:revoke_link', link_id });
+    if (link.is_revoked) return { success: true };
+    await act(streamSession, streamSessionStream(link.session_id), { type: 'stream_session:revoke_link', link_id });
     return { success: true };
   },
 });

@@ -7,6 +7,7 @@ export const SERVICE = 'lumio';
 /** Streaming platforms: each has channels, and its events go to the event log. */
 export const PLATFORMS = ['twitch', 'youtube', 'kick', 'trovo'] as const;
 export type Platform = (typeof PLATFORMS)[number];
+export const isPlatform = (slug: string): slug is Platform => (PLATFORMS as readonly string[]).includes(slug);
 
 /** Vendors of an account's channels: the streaming platforms and its music. Source: spec extra-facts §13. */
 export const CHANNEL_PLATFORMS = [...PLATFORMS, 'spotify'] as const;

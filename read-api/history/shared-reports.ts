@@ -27,13 +27,13 @@ import {
   thinnedSamplesOf,
 } from '../../views/history/stream-sessions';
 import { FILE_ERRORS, REPORT_FORMATS, REPORT_TYPES, reportFile } from './files/report-files';
-import { REPORT_LIVE, REPORT_NOT_FOUND } from './stream-sessions';
+import { EXPORT_LIVE, REPORT_NOT_FOUND } from './stream-sessions';
 
 /** Calls a minute from one network, whoever calls. Source: spec doc1 §8. */
 const CALLS = 120;
 /** Samples in a shared report; those of a longer session are thinned. */
 const MAX_SAMPLES = 2_880;
-const NO_LINK = unauthorized('This link is not valid, or its password is wrong');
+const NO_LINK = unauthorized('Invalid link or password');
 const PASSWORD = { headers: { password: 'X-Share-Password' } };
 const input = {
   token: z.string().min(1).max(200),
@@ -66,8 +66,8 @@ const SharedReport = z
   .meta({ id: 'SharedStreamReport' });
 
 /** A report by its link. All that is wrong with a link has one answer. Source: spec doc2 §4.2, ruling c61. */
-export const channelHistoryShared = query({
-  name: 'channelHistoryShared',
+export const sharedHistoryReport = query({
+  name: 'sharedHistoryReport',
   summary: 'A report by its shared link',
   rest: get('/v1/history/shared/{token}', PASSWORD),
   guard: [publicAccess],
@@ -88,8 +88,8 @@ export const channelHistoryShared = query({
 });
 
 /** A report as a file, by its link. */
-export const channelHistorySharedExport = query({
-  name: 'channelHistorySharedExport',
+export const sharedHistoryReportExport = query({
+  name: 'sharedHistoryReportExport',
   summary: 'A report as a file, by its shared link',
   rest: get('/v1/history/shared/{token}/export', PASSWORD),
   graphql: null,
@@ -97,14 +97,14 @@ export const channelHistorySharedExport = query({
   guard: [publicAccess],
   input: z.object({ ...input, format: z.enum(REPORT_FORMATS) }),
   output: z.object({}),
-  errors: { ...errors, ...REPORT_LIVE, ...FILE_ERRORS, NO_EXPORT: forbidden('This link does not allow exports') },
+  errors: { ...errors, ...EXPORT_LIVE, ...FILE_ERRORS, NO_EXPORT: forbidden('This link does not allow export') },
   async run({ input: asked, context, refuse }, services) {
     const { db } = services;
     const link = await openLink(asked, context, services, refuse);
     if (!link.allow_export) throw refuse('NO_EXPORT');
     const report = await reportOf(db, link.account_id, link.session_id);
     if (report === undefined) throw refuse('NO_LINK');
-    if (report.summary.is_live) throw refuse('REPORT_LIVE');
+    if (report.summary.is_live) throw refuse('EXPORT_LIVE');
     return reportFile(asked.format, report, (after, limit) =>
       samplesOf(db, link.session_id, { platform: null, after, limit }),
     );

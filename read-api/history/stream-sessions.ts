@@ -34,7 +34,7 @@ const HISTORY = feature('feature:stream_history');
 const SESSION_PAGES = numbered('StreamSessionPage', { limit: 'per_page', pages: 10_000 });
 
 export const REPORT_NOT_FOUND = { REPORT_NOT_FOUND: notFound('Report not found') };
-export const REPORT_LIVE = { REPORT_LIVE: conflict('The stream is still live') };
+export const EXPORT_LIVE = { EXPORT_LIVE: conflict('A live stream cannot be exported') };
 const platform = z.enum(PLATFORMS).nullish();
 
 /** The account's sessions. Source: spec doc2 §4.2 "Stream history". */
@@ -140,11 +140,11 @@ export const channelHistoryReportExport = query({
   guard: [HISTORY, permission('history:export')],
   input: z.object({ id: z.uuid(), format: z.enum(REPORT_FORMATS).describe('`csv` is a ZIP of CSV files') }),
   output: z.object({}),
-  errors: { ...REPORT_NOT_FOUND, ...REPORT_LIVE, ...FILE_ERRORS },
+  errors: { ...REPORT_NOT_FOUND, ...EXPORT_LIVE, ...FILE_ERRORS },
   async run({ input, caller, refuse }, { db }) {
     const report = await reportOf(db, caller.account_id, input.id);
     if (report === undefined) throw refuse('REPORT_NOT_FOUND');
-    if (report.summary.is_live) throw refuse('REPORT_LIVE');
+    if (report.summary.is_live) throw refuse('EXPORT_LIVE');
     return reportFile(input.format, report, (after, limit) =>
       samplesOf(db, input.id, { platform: null, after, limit }),
     );

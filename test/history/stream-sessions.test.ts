@@ -276,9 +276,12 @@ describe('a session', () => {
 
   test('of now is neither exported nor deleted', async () => {
     const { id } = await living();
-    const conflict = { status: 409, body: { error: 'CONFLICT' } };
-    expect(await owner.get(`/v1/history/reports/${id}/export?format=csv`)).toMatchObject(conflict);
-    expect(await owner.send('DELETE', `/v1/history/reports/${id}`, undefined)).toMatchObject(conflict);
+    const conflict = (what: string) => ({
+      status: 409,
+      body: { error: 'CONFLICT', message: `A live stream cannot be ${what}` },
+    });
+    expect(await owner.get(`/v1/history/reports/${id}/export?format=csv`)).toMatchObject(conflict('exported'));
+    expect(await owner.send('DELETE', `/v1/history/reports/${id}`, undefined)).toMatchObject(conflict('deleted'));
   });
 });
 
@@ -334,6 +337,11 @@ describe('files', () => {
 });
 
 describe('shared links', () => {
+  const PASSWORD = 'Пароль 合言葉';
+  /** Header values are bytes; fetch takes them as Latin-1. */
+  const IN_HEADER = Buffer.from(PASSWORD).toString('latin1');
+  const links = async () =>
+    (await owner.get(`/v1/history/reports/${(await finished()).id}/shared-links`)).body.data as any[];
   const link = async (body: object, id?: string) =>
     owner.send('POST', `/v1/history/reports/${id ?? (await finished()).id}/shared-links`, body);
   const shared = (token: string, password?: string) =>
@@ -345,10 +353,11 @@ describe('shared links', () => {
     const made = await link({ duration_secs: 3600, allow_export: true });
     expect(made).toMatchObject({
       status: 201,
-      body: { data: { has_password: false, allow_export: true, is_active: true } },
+      body: { data: { has_password: false, allow_export: true } },
     });
-    const { token, url, id } = made.body.data;
-    expect(url).toContain(token);
+    const { token, url, id, ...shown } = made.body.data;
+    expect(url).toBe(`/v1/history/shared/${token}`);
+    expect(Object.keys(shown)).toEqual(['expires_at', 'allow_export', 'has_password', 'created_at']);
     const { status, body } = await shared(token);
     expect(status).toBe(200);
     expect(body.data.report.summary.peak_viewers).toBe(160);
@@ -358,7 +367,7 @@ describe('shared links', () => {
     expect(exported.status).toBe(200);
     const { id: report_id } = await finished();
     const listed = await owner.get(`/v1/history/reports/${report_id}/shared-links`);
-    expect(listed.body.data.find((one: any) => one.id === id)).toMatchObject({ is_active: true });
+    expect(listed.body.data[0]).toEqual({ id, ...shown });
     expect(listed.text).not.toContain(token);
   });
 
@@ -382,18 +391,22 @@ describe('shared links', () => {
   });
 
   test('with a password; whatever is wrong is one answer', async () => {
-    const { token, id } = (await link({ duration_secs: 3600, password: 'open sesame' })).body.data;
-    expect((await shared(token, 'open sesame')).status).toBe(200);
-    expect((await fetch(`${server.base_url}/v1/history/shared/${token}?password=open+sesame`)).status).toBe(400);
-    const answers = [await shared(token), await shared(token, 'wrong'), await shared('unknown', 'open sesame')];
+    const { token, id } = (await link({ duration_secs: 3600, password: PASSWORD })).body.data;
+    expect((await shared(token, IN_HEADER)).status).toBe(200);
+    expect((await fetch(`${server.base_url}/v1/history/shared/${token}?password=open`)).status).toBe(400);
+    const answers = [await shared(token), await shared(token, 'wrong'), await shared('unknown', IN_HEADER)];
     const no_export = await fetch(`${server.base_url}/v1/history/shared/${token}/export?format=json`, {
-      headers: { 'x-share-password': 'open sesame' },
+      headers: { 'x-share-password': IN_HEADER },
     });
-    expect(no_export.status).toBe(403);
+    expect([no_export.status, ((await no_export.json()) as any).message]).toEqual([
+      403,
+      'This link does not allow export',
+    ]);
     expect((await owner.send('DELETE', `/v1/history/shared-links/${id}`, undefined)).status).toBe(204);
-    answers.push(await shared(token, 'open sesame'));
+    expect((await links()).map((one: any) => one.id)).not.toContain(id);
+    answers.push(await shared(token, IN_HEADER));
     const [first] = answers;
-    expect(first).toMatchObject({ status: 401 });
+    expect(first).toMatchObject({ status: 401, body: { message: 'Invalid link or password' } });
     for (const { status, body } of answers) {
       expect({ status, error: body.error, message: body.message }).toEqual({
         status: 401,
@@ -409,7 +422,10 @@ describe('shared links', () => {
     expect(Date.parse(extended.body.data.expires_at)).toBe(Date.parse(expires_at) + 86_400_000);
     expect((await owner.send('PATCH', `/v1/history/shared-links/${id}`, { duration_secs: 5 })).status).toBe(400);
     await owner.send('DELETE', `/v1/history/shared-links/${id}`, undefined);
-    expect((await owner.send('PATCH', `/v1/history/shared-links/${id}`, { duration_secs: 3600 })).status).toBe(409);
+    expect(await owner.send('PATCH', `/v1/history/shared-links/${id}`, { duration_secs: 3600 })).toMatchObject({
+      status: 409,
+      body: { message: 'The link is not active' },
+    });
     expect((await stranger.send('DELETE', `/v1/history/shared-links/${id}`, undefined)).status).toBe(404);
   });
 

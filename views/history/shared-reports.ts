@@ -7,32 +7,35 @@ const dateTime = z.string().meta({ format: 'date-time' });
 export const SharedLink = z
   .object({
     id: z.uuid(),
-    report_id: z.uuid(),
-    has_password: z.boolean(),
-    allow_export: z.boolean(),
-    created_at: dateTime,
     expires_at: dateTime,
-    revoked_at: dateTime.nullable(),
-    is_active: z.boolean(),
+    allow_export: z.boolean(),
+    has_password: z.boolean(),
+    created_at: dateTime,
   })
   .meta({ id: 'StreamReportLink' });
 export type SharedLink = z.output<typeof SharedLink>;
 
-const LINK = `id, session_id as report_id, password_hash is not null as has_password, allow_export, created_at,
-  expires_at, revoked_at, revoked_at is null and expires_at > now() as is_active`;
+const LINK = 'id, expires_at, allow_export, password_hash is not null as has_password, created_at';
 
-/** Links of a session, newest first; an ended one stays in the list. */
+/** A link with its session; an ended one as well. */
+export interface StoredLink extends SharedLink {
+  session_id: string;
+  is_revoked: boolean;
+}
+
+/** Active links of a session, newest first. */
 export const linksOf = (db: Queryable, session_id: string): Promise<SharedLink[]> =>
   db.query<SharedLink & Record<string, unknown>>(
-    `select ${LINK} from session_links where session_id = $1 order by created_at desc, id`,
+    `select ${LINK} from session_links
+     where session_id = $1 and revoked_at is null and expires_at > now() order by created_at desc, id`,
     [session_id],
     'session-links',
   );
 
 /** A link of the account. */
-export async function linkOf(db: Queryable, account_id: string, id: string): Promise<SharedLink | undefined> {
-  const rows = await db.query<SharedLink & Record<string, unknown>>(
-    `select ${LINK} from session_links where account_id = $1 and id = $2`,
+export async function linkOf(db: Queryable, account_id: string, id: string): Promise<StoredLink | undefined> {
+  const rows = await db.query<StoredLink & Record<string, unknown>>(
+    `select ${LINK}, session_id, revoked_at is not null as is_revoked from session_links where account_id = $1 and id = $2`,
     [account_id, id],
     'session-link',
   );
