@@ -1404,8 +1404,10 @@ create table stream_sessions (
   unique_chatters bigint,
   new_followers bigint,
   figures jsonb,
+  counted_at timestamp with time zone,
   constraint stream_sessions_pkey PRIMARY KEY (id)
 );
+CREATE INDEX stream_sessions_counted ON public.stream_sessions USING btree (counted_at) WHERE (NOT is_live);
 CREATE INDEX stream_sessions_live ON public.stream_sessions USING btree (account_id) WHERE is_live;
 CREATE INDEX stream_sessions_started ON public.stream_sessions USING btree (account_id, started_at DESC, id);
 

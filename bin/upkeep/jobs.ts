@@ -20,6 +20,7 @@ import type { Engines } from '../../engines/engines';
 import { erasingOn, RECORD_ERASERS } from './erasers';
 import { notedErasuresOn } from './noted-erasures';
 import { liveOf } from '../services';
+import { botsOf } from '../../services/history/session-figures';
 import { openHttp } from '../vendors/http';
 import { recurring, upkeep } from './upkeep';
 
@@ -38,7 +39,8 @@ export function openJobs(
         ...{ db, events, subject_keys, jobs: queue, blobs: engines.blobs, log },
         ...{
           live: liveOf(engines, metrics),
-          grace_ms: settings.history.grace,
+          grace_ms: settings.history.session_grace,
+          bots: botsOf(settings.history),
           sessions_ms: settings.history.count_every,
         },
       })

@@ -7,6 +7,7 @@ import { sweepLastUses } from '../../access/authentication/last-uses';
 import { sweepStates } from '../../services/oauth/oauth-states';
 import { sweepIdempotencyKeys } from '../../api/rest/idempotency';
 import type { LiveMessages } from '../../app/services';
+import type { Bots } from '../../services/history/session-figures';
 import { announceSession } from '../../services/history/live-sessions';
 import type { Blobs } from '../../engines/blobs/port';
 import type { EventStore } from '../../engines/event-store/port';
@@ -39,6 +40,7 @@ export interface UpkeepParts {
   live: LiveMessages;
   /** Longest gap between two broadcasts of one session, in milliseconds. */
   grace_ms: number;
+  bots: Bots;
   /** Interval of the job that joins and counts sessions, in milliseconds. */
   sessions_ms: number;
   log: Logger;
@@ -46,15 +48,15 @@ export interface UpkeepParts {
 
 /** Recurring work of the system, run by one process at a time; each task is idempotent. */
 export function upkeep(parts: UpkeepParts): JobDeclaration[] {
-  const { db, events, subject_keys, jobs, blobs, live, grace_ms, sessions_ms, log } = parts;
+  const { db, events, subject_keys, jobs, blobs, live, grace_ms, bots, sessions_ms, log } = parts;
   const uploads = OPERATIONS.flatMap(({ takes }) => takes ?? []);
   const every = (every_ms: number, name: string, run: Parameters<typeof recurring>[2], timeout_ms?: number) =>
     recurring(every_ms, name, run, log, timeout_ms);
-  const sessions = { db, events, grace_ms, announce: announceSession({ live, db }) };
+  const sessions = { db, events, grace_ms, bots, announce: announceSession({ live, db }) };
   return [
     // A session of millions of messages takes longer than the period.
     every(sessions_ms, 'stream-sessions', (signal) => sweepSessions(sessions, signal), 10 * MINUTE_MS),
-    every(HOUR_MS, 'late-session-rows', (signal) => correctSessions(sessions, signal)),
+    every(HOUR_MS, 'late-session-rows', (signal) => correctSessions(sessions, 'day', signal)),
     every(DAY_MS, 'session-rows', () => sweepSessionRows(db)),
     every(DAY_MS, 'event-log-partitions', () => ensureEventLogPartitions(db)),
     every(DAY_MS, 'stream-sample-partitions', () => ensureStreamSamplePartitions(db)),

@@ -12,15 +12,15 @@ const untold = 'null where the platform does not report them';
 /** Sums of figures, of one stream or of a session. */
 export const StreamSums = z.object({
   peak_viewers: count.nullable().describe(`Null without samples`),
-  avg_viewers: z.number().nullable().describe('Over the minutes with a sample'),
+  avg_viewers: z.number().nullable().describe('Of the minutes with a sample, rounded'),
   hours_watched: z.number().nullable(),
   total_messages: count,
   unique_chatters: count,
   new_followers: count.nullable().describe(`Follow events; ${untold}`),
-  new_paid_subs: count.nullable().describe('First subscriptions that were paid, Prime included'),
+  new_paid_subs: count.nullable().describe('First subscriptions, Prime included, and upgrades from Prime or gift'),
   resubs: count.nullable(),
   sub_upgrades: count.nullable().describe('From a gift, from Prime, or to a higher level'),
-  gifted_subs: count.nullable().describe('Each single gift counts'),
+  gifted_subs: count.nullable().describe('Recipients of gifts'),
   bits: count.nullable(),
   raids: count.nullable(),
   raid_viewers: count.nullable(),
@@ -33,7 +33,9 @@ const ViewerMarkers = z
   .object({ first: count, peak: count, peak_at: instant, average: z.number(), last: count })
   .meta({ id: 'ViewerMarkers' });
 export type ViewerMarkers = z.output<typeof ViewerMarkers>;
-const FollowerMarkers = z.object({ first: count, last: count, gained: z.int() }).meta({ id: 'FollowerMarkers' });
+const FollowerMarkers = z
+  .object({ first: count, last: count, gained: z.int(), peak: count, peak_at: instant.nullable() })
+  .meta({ id: 'FollowerMarkers' });
 export type FollowerMarkers = z.output<typeof FollowerMarkers>;
 
 const CategoryTime = z
@@ -54,7 +56,20 @@ const GifCount = z
 /** A chatter by the key of the person; reading a report adds the name. */
 const ChatterCount = z.object({ platform: z.enum(PLATFORMS), person_key: z.uuid(), message_count: count });
 
-/** A broadcast within a session, with its figures. */
+/** A raid that a stream received. */
+export const Raid = z
+  .object({
+    platform: z.enum(PLATFORMS),
+    raided_at: instant,
+    viewers: count,
+    retained_viewers: count
+      .nullable()
+      .describe('Viewers ten minutes later minus those of the minute before; null without both samples'),
+  })
+  .meta({ id: 'StreamRaid' });
+export type Raid = z.output<typeof Raid>;
+
+/** A broadcast within a session, with its figures; bridged broadcasts of a channel are one, under the first id. */
 export const StreamFigures = z
   .object({
     platform: z.enum(PLATFORMS),
@@ -82,7 +97,7 @@ const tops = {
 };
 
 /** The figures of a broadcast as they are stored, with its own top lists: public pages show broadcasts. */
-const StoredStream = z.object({ ...StreamFigures.shape, ...tops });
+const StoredStream = z.object({ ...StreamFigures.shape, ...tops, broadcast_ids: z.array(z.string()) });
 export type StoredStream = z.output<typeof StoredStream>;
 
 /** Figures of a session as they are stored: nothing in them names a person. */
@@ -96,6 +111,7 @@ export const SessionFigures = z.object({
   ...tops,
   viewer_markers: ViewerMarkers.nullable(),
   follower_markers: FollowerMarkers.nullable(),
+  received_raids: z.array(Raid),
   /** Rows in the time of the streams; a later count of fewer rows corrects nothing, since retention takes rows. */
   rows_counted: count,
 });
@@ -134,23 +150,42 @@ const whole = (value: Value | undefined): number => {
   return typeof found === 'number' && Number.isSafeInteger(found) && found > 0 ? found : 0;
 };
 
-/** Figures that an event of each type counts for. A gift of many is its total; the single gifts of it count nothing. */
+/** Total and single gifts of each gift bomb of Twitch, by `community_gift_id`. */
+export type GiftBombs = Map<string, { total: number; singles: number }>;
+
+/** Recipients of gift bombs: of a bomb, the larger of its total and its single gifts. */
+export const bombRecipients = (bombs: GiftBombs): number =>
+  [...bombs.values()].reduce((sum, { total, singles }) => sum + Math.max(total, singles), 0);
+
+/** Reads a gift that is part of a bomb; null of any other event. */
+function bombOf(type: string, raw: Value): { id: string; total: number; singles: number } | null {
+  if (type !== 'twitch:gift') return null;
+  const whole_bomb = memberAt(raw, ['community_sub_gift', 'id']);
+  if (typeof whole_bomb === 'string')
+    return { id: whole_bomb, total: whole(memberAt(raw, ['community_sub_gift', 'total'])), singles: 0 };
+  const id = memberAt(raw, ['sub_gift', 'community_gift_id']);
+  return typeof id === 'string' ? { id, total: 0, singles: 1 } : null;
+}
+
+/** Figures that an event of each type counts for; gift bombs are counted apart. */
 const COUNTED: Readonly<Record<string, (raw: Value) => Counted>> = {
   'twitch:follower': () => ({ new_followers: 1 }),
   'twitch:subscribe': () => ({ new_paid_subs: 1 }),
   'twitch:resub': () => ({ resubs: 1 }),
-  'twitch:gift_upgrade': () => ({ sub_upgrades: 1 }),
-  'twitch:prime_upgrade': () => ({ sub_upgrades: 1 }),
+  'twitch:gift_upgrade': () => ({ sub_upgrades: 1, new_paid_subs: 1 }),
+  'twitch:prime_upgrade': () => ({ sub_upgrades: 1, new_paid_subs: 1 }),
   'twitch:gift': (raw) => {
     const many = memberAt(raw, ['community_sub_gift', 'total']);
     if (many !== undefined && many !== null) return { gifted_subs: whole(many) };
-    const one = memberAt(raw, ['sub_gift']);
-    return { gifted_subs: isObject(one) && typeof memberAt(one, ['community_gift_id']) !== 'string' ? 1 : 0 };
+    return { gifted_subs: isObject(memberAt(raw, ['sub_gift'])) ? 1 : 0 };
   },
   'twitch:cheer': (raw) => ({ bits: whole(memberAt(raw, ['bits'])) }),
   'twitch:raid': (raw) => ({ raids: 1, raid_viewers: whole(memberAt(raw, ['viewers'])) }),
   'kick:follower': () => ({ new_followers: 1 }),
-  'kick:subscribe': (raw) => (whole(memberAt(raw, ['duration'])) > 1 ? { resubs: 1 } : { new_paid_subs: 1 }),
+  'kick:subscribe': (raw) => {
+    const months = whole(memberAt(raw, ['duration']));
+    return { new_paid_subs: Number(months === 1), resubs: Number(months > 1) };
+  },
   'kick:gift': (raw) => {
     const giftees = memberAt(raw, ['giftees']);
     return { gifted_subs: Array.isArray(giftees) ? giftees.length : 0 };
@@ -183,16 +218,26 @@ function trovoSubscription(raw: Value): Counted {
 /** Types of events that count. */
 export const COUNTED_TYPES: readonly string[] = Object.keys(COUNTED);
 
-/** Adds an event to the figures of its stream. `raw` is JSON text; what it lacks counts 0. */
-export function countEvent(counts: EventCounts, type: string, raw: string): void {
+/**
+ * Adds an event to the figures of its stream. `raw` is JSON text; a missing member counts 0.
+ * @returns the figures that the event counted for
+ */
+export function countEvent(counts: EventCounts, bombs: GiftBombs, type: string, raw: string): Counted {
   const value = parsedJson(raw);
   // About another room of a shared chat.
   const notice = memberAt(value, ['notice_type']);
-  if (typeof notice === 'string' && notice.startsWith('shared_chat_')) return;
+  if (typeof notice === 'string' && notice.startsWith('shared_chat_')) return {};
+  const bomb = bombOf(type, value);
+  if (bomb !== null) {
+    const known = bombs.get(bomb.id) ?? { total: 0, singles: 0 };
+    bombs.set(bomb.id, { total: Math.max(known.total, bomb.total), singles: known.singles + bomb.singles });
+    return {};
+  }
   const counted = COUNTED[type]?.(value) ?? {};
   for (const [name, amount] of Object.entries(counted) as [EventFigure, number][]) {
     counts[name] = (counts[name] ?? 0) + amount;
   }
+  return counted;
 }
 
 /** Sum of figures of several streams; null where none has the figure. */
@@ -201,6 +246,11 @@ export function addedUp(values: readonly (number | null)[]): number | null {
   return known.length === 0 ? null : known.reduce((sum, value) => sum + value, 0);
 }
 
+/** Well-known bots by `<platform>:<user id>`. */
+export const KNOWN_BOT_IDS: readonly string[] = [
+  ...['twitch:19264788', 'twitch:100135110', 'twitch:105166207', 'twitch:1564983', 'twitch:237719657'],
+  ...['twitch:52268235', 'twitch:216527497', 'twitch:402337290', 'twitch:519435394'],
+];
 /** Logins of well-known bots, whose messages count nowhere. */
 export const KNOWN_BOTS: readonly string[] = [
   ...['nightbot', 'streamelements', 'streamlabs', 'moobot', 'fossabot', 'wizebot', 'botisimo', 'soundalerts'],

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { Decider } from '../../kernel/decider';
 import { DomainError } from '../../kernel/errors';
 import { event, events, instant, type EventOf } from '../../kernel/event';
+import type { Json, JsonObject } from '../../lib/json/json';
 import { unreachable } from '../common/unreachable';
 import { PLATFORMS } from '../common/vendors';
 import { SessionFigures } from './session-figures';
@@ -21,20 +22,46 @@ export type SessionStream = z.output<typeof SessionStream>;
 
 const figures = SessionFigures.describe('Sums, streams and top lists; persons by their keys alone');
 
+type Stored = { [member: string]: Json };
+const withPeak = (markers: Json): Json =>
+  markers === null
+    ? null
+    : {
+        ...(markers as Stored),
+        peak: Math.max(Number((markers as Stored)['first']), Number((markers as Stored)['last'])),
+        peak_at: null,
+      };
+/** Version 1 had no peak of followers, no raids and one broadcast in a stream. */
+function withRaids(data: JsonObject): JsonObject {
+  const of = data['figures'] as Stored;
+  const streams = (of['streams'] as Stored[]).map((stream) => ({
+    ...stream,
+    follower_markers: withPeak(stream['follower_markers']!),
+    broadcast_ids: [stream['broadcast_id']!],
+  }));
+  return {
+    ...data,
+    figures: { ...of, streams, follower_markers: withPeak(of['follower_markers']!), received_raids: [] },
+  };
+}
+
+/** Recording is no act of a person. */
+const UNAUDITED = { audit: null };
+
 /**
  * A session: broadcasts of an account that overlap, or follow each other within the grace. It outlives chat's
  * retention, erasures and rebuilds, since its figures are part of its events. Source: spec doc2 §2.14, §3, §4.2.
  */
 export const STREAM_SESSION_EVENTS = events({
-  'stream_session:begun': event({ ...ids, stream: SessionStream, begun_at: instant() }),
-  'stream_session:stream_added': event({ ...ids, stream: SessionStream, added_at: instant() }, { audit: { by: [] } }),
+  'stream_session:begun': event({ ...ids, stream: SessionStream, begun_at: instant() }, UNAUDITED),
+  'stream_session:stream_added': event({ ...ids, stream: SessionStream, added_at: instant() }, UNAUDITED),
   'stream_session:finalized': event(
     { ...ids, ended_at: instant(), figures, finalized_at: instant() },
-    { audit: { omit: ['figures'] } },
+    { ...UNAUDITED, version: 2, upcast: [withRaids] },
   ),
   'stream_session:corrected': event(
     { ...ids, ended_at: instant(), figures, corrected_at: instant() },
-    { audit: { omit: ['figures'] } },
+    { ...UNAUDITED, version: 2, upcast: [withRaids] },
   ),
   'stream_session:deleted': event({ ...ids, deleted_at: instant() }),
   'stream_session:link_created': event({
@@ -110,7 +137,9 @@ export const streamSession: Decider<StreamSession, StreamSessionCommand, StreamS
       }
       case 'stream_session:finalize': {
         const { ended_at, figures } = command;
-        const counted = figures.streams.map(keyOf);
+        const counted = figures.streams.flatMap(({ platform, broadcast_ids }) =>
+          broadcast_ids.map((broadcast_id) => keyOf({ platform, broadcast_id })),
+        );
         // A stream that was added meanwhile is counted by the next finalisation.
         if (!state.streams.every((key) => counted.includes(key))) return [];
         if (storedFigures(command) === state.figures) return [];

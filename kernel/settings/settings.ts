@@ -195,8 +195,12 @@ export const SettingsSchema = z.strictObject({
     .meta(BLOBS),
   history: z
     .strictObject({
-      grace: duration('5m').describe('Longest gap between two broadcasts of one session of stream history'),
-      count_every: duration('15s').describe('Interval at which sessions of stream history are joined and counted'),
+      session_grace: duration('5m').describe('Longest gap between two broadcasts of one session of stream history'),
+      count_every: duration('5s').describe('Interval at which sessions of stream history are joined and counted'),
+      bots: strings
+        .optional()
+        .meta({ unset: 'well-known bots' })
+        .describe('Chatters that count in no figure: `<platform>:<user id>`, separated by commas'),
     })
     .prefault({})
     .meta(HISTORY),

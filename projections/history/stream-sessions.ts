@@ -1,7 +1,7 @@
 import { ACCOUNT_EVENTS } from '../../domain/accounts/accounts';
 import { historyChannel } from '../../domain/history/history-channel';
 import { STREAM_SESSION_EVENTS } from '../../domain/history/stream-sessions';
-import { sql } from '../../kernel/sql';
+import { type Sql, sql } from '../../kernel/sql';
 import { shownInstant } from '../../lib/time/instants';
 import { all, eventProjection, pick } from '../runtime/drive/handlers';
 import type { ChannelMessage } from '../../kernel/projection';
@@ -12,11 +12,12 @@ const ADD_STREAM = sql`
   insert into session_streams
     (session_id, account_id, platform, platform_channel_id, broadcast_id, title, category, started_at)
   select e.session_id, e.account_id, s.* from e, ${STREAM} on conflict do nothing`;
-const SET_FIGURES = sql`
+const setFigures = (counted_at: Sql) => sql`
   update stream_sessions t set is_live = false, ended_at = e.ended_at, title = f.title, titles = f.titles,
     categories = f.categories, duration_secs = f.duration_secs, peak_viewers = f.peak_viewers,
     avg_viewers = f.avg_viewers, total_messages = f.total_messages, unique_chatters = f.unique_chatters,
-    new_followers = f.new_followers, figures = e.figures
+    new_followers = f.new_followers, figures = e.figures,
+    counted_at = ${counted_at}
   from e, jsonb_to_record(e.figures) as f (title text, titles text[], categories text[], duration_secs bigint,
     peak_viewers bigint, avg_viewers double precision, total_messages bigint, unique_chatters bigint,
     new_followers bigint)
@@ -25,7 +26,7 @@ const SET_FIGURES = sql`
 /** Sessions, their broadcasts and their shared links. A deleted session leaves no row. Source: spec doc2 §2.14. */
 export const streamSessions = eventProjection({
   name: 'stream-sessions',
-  version: 1,
+  version: 2,
   tables: ['stream_sessions', 'session_streams', 'session_links'],
   events: [STREAM_SESSION_EVENTS, pick(ACCOUNT_EVENTS, 'account:dissolved')],
   on: {
@@ -50,8 +51,8 @@ export const streamSessions = eventProjection({
         categories = case when s.category is null or s.category = any(t.categories) then t.categories
           else t.categories || s.category end
       from s where t.id = s.session_id`,
-    'stream_session:finalized': SET_FIGURES,
-    'stream_session:corrected': SET_FIGURES,
+    'stream_session:finalized': setFigures(sql`e.finalized_at`),
+    'stream_session:corrected': setFigures(sql`e.corrected_at`),
     'stream_session:deleted': all(
       sql`delete from stream_sessions t using e where t.id = e.session_id`,
       sql`delete from session_streams t using e where t.session_id = e.session_id`,

@@ -1,29 +1,68 @@
 import { LATE_MICROS } from '../../domain/chat/chat-history';
 import {
   addedUp,
+  bombRecipients,
   COUNTED_TYPES,
   countEvent,
   EVENT_FIGURES,
   type EventCounts,
+  type GiftBombs,
+  KNOWN_BOT_IDS,
   KNOWN_BOTS,
   noCounts,
+  type Raid,
   type SessionFigures,
   STREAM_TOP_ROWS,
   type StoredStream,
-  type StreamFigures,
   type StreamSums,
   TOP_ROWS,
 } from '../../domain/history/session-figures';
 import type { SessionStream } from '../../domain/history/stream-sessions';
 import type { Queryable } from '../../engines/postgres/port';
 import { shownInstant } from '../../lib/time/instants';
-import { type Samples, sampleFigures } from './viewer-figures';
+import { retainedViewers, type Samples, sampleFigures, sessionFollowers } from './viewer-figures';
 
 /** A broadcast to count: `ended_at` is null while it is on air. */
 export interface CountedStream extends SessionStream {
   ended_at: string | null;
-  /** YouTube's id of its live chat, where it is known. */
-  live_chat_id: string | null;
+  /** Bridged broadcasts of the channel, the first one included. */
+  broadcast_ids: string[];
+  /** YouTube's ids of their live chats, where they are known. */
+  live_chat_ids: string[];
+}
+
+/** Bots, whose messages count nowhere. */
+export interface Bots {
+  /** `<platform>:<user id>` */
+  ids: readonly string[];
+  /** Lower-case logins, on any platform. */
+  logins: readonly string[];
+}
+
+/** The configured bots; well-known ones where nothing is configured. */
+export const botsOf = ({ bots }: { bots?: readonly string[] | undefined }): Bots =>
+  bots === undefined ? { ids: KNOWN_BOT_IDS, logins: KNOWN_BOTS } : { ids: bots, logins: [] };
+
+/** Joins broadcasts of a channel that follow each other within the grace. `streams` are in order of start. */
+export function bridgedStreams(streams: readonly CountedStream[], grace_ms: number): CountedStream[] {
+  const bridged: CountedStream[] = [];
+  for (const stream of streams) {
+    const before = bridged.findLast(
+      (one) => one.platform === stream.platform && one.platform_channel_id === stream.platform_channel_id,
+    );
+    const ended = before?.ended_at === null ? Infinity : Date.parse(before?.ended_at ?? '');
+    if (before === undefined || !(Date.parse(stream.started_at) <= ended + grace_ms)) {
+      bridged.push({ ...stream });
+      continue;
+    }
+    const is_later = stream.ended_at === null || Date.parse(stream.ended_at) > ended;
+    if (is_later && ended !== Infinity) before.ended_at = stream.ended_at;
+    before.broadcast_ids = [...before.broadcast_ids, ...stream.broadcast_ids];
+    before.live_chat_ids = [...before.live_chat_ids, ...stream.live_chat_ids];
+    before.title ??= stream.title;
+    before.category ??= stream.category;
+  }
+  return bridged;
 }
 
 /** Intervals of messages in a report. */
@@ -41,10 +80,11 @@ export async function countSession(
   account_id: string,
   streams: readonly CountedStream[],
   until: string,
+  bots: Bots,
 ): Promise<SessionFigures> {
   const counted: Counted[] = [];
-  for (const stream of streams) counted.push(await countStream(db, account_id, stream, until));
-  await countEvents(db, account_id, counted);
+  for (const stream of streams) counted.push(await countStream(db, account_id, stream, until, bots));
+  const raids = await countEvents(db, account_id, counted);
   const people = mergedPeople(counted);
   const samples = sampleFigures(counted.flatMap(({ samples: of }) => of.minutes));
   const parts = counted.map((one) => streamFigures(one));
@@ -59,26 +99,22 @@ export async function countSession(
     emote_count: sum('emote_count'),
     gif_count: sum('gif_count'),
   };
-  const followers = parts.flatMap(({ follower_markers }) => follower_markers ?? []);
+  const titles = texts('titles');
   return {
-    title: parts.at(-1)?.title ?? null,
-    titles: texts('titles'),
+    title: titles[0] ?? null,
+    titles,
     categories: texts('categories'),
-    duration_secs: secondsOnAir(parts, until),
+    duration_secs: secondsOf(streams, until),
     ...sums,
     streams: parts,
     top_chatters: people.slice(0, TOP_ROWS),
     top_emotes: topOf(counted.flatMap(({ emotes }) => emotes)),
     top_gifs: gifsOf(counted.flatMap(({ gifs }) => gifs)),
     viewer_markers: samples.viewer_markers,
-    follower_markers:
-      followers.length === 0
-        ? null
-        : {
-            first: total(followers.map(({ first }) => first)),
-            last: total(followers.map(({ last }) => last)),
-            gained: total(followers.map(({ gained }) => gained)),
-          },
+    follower_markers: sessionFollowers(
+      counted.map(({ stream, samples: of }) => ({ platform: stream.platform, minutes: of.minutes })),
+    ),
+    received_raids: raids,
     rows_counted: await countRows(db, account_id, streams, until),
   };
 }
@@ -103,6 +139,7 @@ interface Counted {
   interval_secs: number;
   message_counts: number[];
   events: EventCounts;
+  bombs: GiftBombs;
 }
 
 const total = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0);
@@ -113,13 +150,14 @@ const ONES = 'account_id = $1 and platform = $2 and created_at >= $5::timestampt
 const MESSAGES = `(
   select ${COLUMNS} from platform_chat_messages
   where ${ONES} and not is_late and place >= $3::bigint and place < $4::bigint
-    and ($7::text is null or live_chat_id = $7) and content ->> 'is_shared_chat' is distinct from 'true'
+    and (cardinality($7::text[]) = 0 or live_chat_id = any($7)) and content ->> 'is_shared_chat' is distinct from 'true'
   union all
   select ${COLUMNS} from platform_chat_messages
   where ${ONES} and is_late
-    and ($7::text is null or live_chat_id = $7) and content ->> 'is_shared_chat' is distinct from 'true') m`;
+    and (cardinality($7::text[]) = 0 or live_chat_id = any($7)) and content ->> 'is_shared_chat' is distinct from 'true') m`;
 const BY_PERSON = `
-  select g.person_key, g.count, coalesce(lower(u.username) = any($8::text[]), false) as is_bot
+  select g.person_key, g.count, coalesce(lower(u.username) = any($8::text[]), false)
+    or coalesce(u.platform || ':' || u.platform_user_id = any($9::text[]), false) as is_bot
   from (select person_key, count(*) as count from ${MESSAGES} group by person_key) g
     left join platform_users u on u.account_id = $1 and u.person_key = g.person_key`;
 const NO_BOT = '(m.person_key is null or m.person_key <> all($8::uuid[]))';
@@ -133,7 +171,13 @@ const BY_TIME = `
   select floor(extract(epoch from m.created_at - $5::timestamptz) / $9)::int as place, count(*) as count
   from ${MESSAGES} where ${NO_BOT} group by 1`;
 
-async function countStream(db: Queryable, account_id: string, stream: CountedStream, until: string): Promise<Counted> {
+async function countStream(
+  db: Queryable,
+  account_id: string,
+  stream: CountedStream,
+  until: string,
+  known: Bots,
+): Promise<Counted> {
   const [from, to] = [Date.parse(stream.started_at), Date.parse(stream.ended_at ?? until)];
   const values = [
     account_id,
@@ -142,10 +186,10 @@ async function countStream(db: Queryable, account_id: string, stream: CountedStr
     to * 1000 + LATE_MICROS,
     stream.started_at,
     stream.ended_at ?? until,
-    stream.live_chat_id,
+    stream.live_chat_ids,
   ];
   type ByPerson = { person_key: string | null; count: number; is_bot: boolean };
-  const by_person = await db.query<ByPerson>(BY_PERSON, [...values, KNOWN_BOTS], 'session-people');
+  const by_person = await db.query<ByPerson>(BY_PERSON, [...values, known.logins, known.ids], 'session-people');
   const counted = by_person.filter(({ is_bot }) => !is_bot);
   const bots = by_person.filter(({ is_bot }) => is_bot).map(({ person_key }) => person_key);
   const emotes = await db.query<Emote & { type: string }>(BY_EMOTE, [...values, bots], 'session-emotes');
@@ -174,6 +218,7 @@ async function countStream(db: Queryable, account_id: string, stream: CountedStr
     interval_secs,
     message_counts,
     events: noCounts(stream.platform),
+    bombs: new Map(),
   };
 }
 
@@ -185,7 +230,7 @@ export async function countRows(
   until: string,
 ): Promise<number> {
   let rows = 0;
-  for (const { platform, broadcast_id, started_at, ended_at } of streams) {
+  for (const { platform, broadcast_ids, started_at, ended_at } of streams) {
     const to = ended_at ?? until;
     const places = [Date.parse(started_at) * 1000 - LATE_MICROS, Date.parse(to) * 1000 + LATE_MICROS];
     const [found] = await db.query<{ count: number }>(
@@ -194,8 +239,8 @@ export async function countRows(
          + (select count(*) from platform_chat_messages where ${ONES} and is_late)
          + (select count(*) from platform_event_logs where ${ONES} and type = any($7))
          + (select count(*) from stream_samples
-            where account_id = $1 and platform = $2 and broadcast_id = $8) as count`,
-      [account_id, platform, ...places, started_at, to, COUNTED_TYPES, broadcast_id],
+            where account_id = $1 and platform = $2 and broadcast_id = any($8)) as count`,
+      [account_id, platform, ...places, started_at, to, COUNTED_TYPES, broadcast_ids],
       'session-rows',
     );
     rows += found!.count;
@@ -203,8 +248,9 @@ export async function countRows(
   return rows;
 }
 
-/** Adds the account's events to the streams in whose time they are. */
-async function countEvents(db: Queryable, account_id: string, counted: readonly Counted[]): Promise<void> {
+/** Adds the account's events to the streams in whose time they are; returns the raids among them, oldest first. */
+async function countEvents(db: Queryable, account_id: string, counted: readonly Counted[]): Promise<Raid[]> {
+  const raids: Raid[] = [];
   for (const platform of new Set(counted.map(({ stream }) => stream.platform))) {
     const streams = counted.filter(({ stream }) => stream.platform === platform);
     const from = new Date(Math.min(...streams.map((one) => one.from))).toISOString();
@@ -224,12 +270,24 @@ async function countEvents(db: Queryable, account_id: string, counted: readonly 
       for (const { type, raw, created_at } of rows) {
         const at = Date.parse(created_at);
         const stream = streams.find((one) => at >= one.from && at < one.to);
-        if (stream !== undefined) countEvent(stream.events, type, raw);
+        if (stream === undefined) continue;
+        const { raids: of_raid, raid_viewers = 0 } = countEvent(stream.events, stream.bombs, type, raw);
+        if (of_raid !== undefined)
+          raids.push({
+            platform,
+            raided_at: shownInstant(created_at),
+            viewers: raid_viewers,
+            retained_viewers: retainedViewers(stream.samples.minutes, { at, viewers: raid_viewers }),
+          });
       }
       after = rows.at(-1);
       if (rows.length < EVENT_ROWS) break;
     }
   }
+  for (const { events, bombs } of counted) {
+    if (events.gifted_subs !== null) events.gifted_subs += bombRecipients(bombs);
+  }
+  return raids.sort((a, b) => Date.parse(a.raided_at) - Date.parse(b.raided_at));
 }
 
 /** Samples that are read at a time. */
@@ -238,7 +296,7 @@ const SAMPLE_ROWS = 10_000;
 async function samplesOf(
   db: Queryable,
   account_id: string,
-  { platform, broadcast_id, title, category, started_at }: CountedStream,
+  { platform, broadcast_ids, title, category, started_at }: CountedStream,
   to: string,
 ): Promise<Samples> {
   const samples: Samples = { minutes: [], titles: new Set(), categories: new Set(), title, category };
@@ -248,10 +306,10 @@ async function samplesOf(
   for (;;) {
     const rows: SampleRow[] = await db.query<SampleRow>(
       `select sampled_at, viewer_count, follower_count, stream_title, category from stream_samples
-       where account_id = $1 and platform = $2 and broadcast_id = $3 and sampled_at >= $4::timestamptz
+       where account_id = $1 and platform = $2 and broadcast_id = any($3) and sampled_at >= $4::timestamptz
          and sampled_at <= $5::timestamptz and ($6::timestamptz is null or sampled_at > $6::timestamptz)
        order by sampled_at limit ${SAMPLE_ROWS}`,
-      [account_id, platform, broadcast_id, started_at, to, after],
+      [account_id, platform, broadcast_ids, started_at, to, after],
       'session-samples',
     );
     for (const row of rows) {
@@ -281,7 +339,7 @@ interface SampleRow {
 }
 
 function streamFigures({ stream, samples, events, ...counted }: Counted): StoredStream {
-  const { live_chat_id: _live_chat_id, ...shown } = stream;
+  const { live_chat_ids: _live_chat_ids, ...shown } = stream;
   const { sums, viewer_markers, follower_markers, categories } = sampleFigures(samples.minutes);
   return {
     ...shown,
@@ -289,7 +347,7 @@ function streamFigures({ stream, samples, events, ...counted }: Counted): Stored
     ended_at: stream.ended_at === null ? null : shownInstant(stream.ended_at),
     title: samples.title,
     category: samples.category,
-    duration_secs: Math.max(0, Math.floor((counted.to - counted.from) / 1000)),
+    duration_secs: secondsBetween(counted.from, stream.ended_at === null ? wholeMinute(counted.to) : counted.to),
     ...sums,
     total_messages: counted.total_messages,
     unique_chatters: counted.people.length,
@@ -336,15 +394,12 @@ function topOf(all: readonly Emote[]): Emote[] {
 const gifsOf = (gifs: readonly Emote[]): SessionFigures['top_gifs'] =>
   topOf(gifs).map(({ name: alt, ...gif }) => ({ ...gif, alt }));
 
-/** Seconds in which at least one stream was on air. */
-function secondsOnAir(streams: readonly StreamFigures[], until: string): number {
-  let [seconds, reached] = [0, -Infinity];
-  const ordered = [...streams].sort((a, b) => Date.parse(a.started_at) - Date.parse(b.started_at));
-  for (const { started_at, ended_at } of ordered) {
-    const [from, to] = [Math.max(Date.parse(started_at), reached), Date.parse(ended_at ?? until)];
-    if (to <= from) continue;
-    seconds += (to - from) / 1000;
-    reached = to;
-  }
-  return Math.floor(seconds);
+const wholeMinute = (at: number): number => Math.floor(at / 60_000) * 60_000;
+const secondsBetween = (from: number, to: number): number => Math.max(0, Math.floor((to - from) / 1000));
+
+/** Seconds from the first start to the last end, gaps included; a live session ends at its newest whole minute. */
+function secondsOf(streams: readonly CountedStream[], until: string): number {
+  const from = Math.min(...streams.map(({ started_at }) => Date.parse(started_at)));
+  const is_live = streams.some(({ ended_at }) => ended_at === null);
+  return secondsBetween(from, is_live ? wholeMinute(Date.parse(until)) : Date.parse(until));
 }

@@ -7,7 +7,7 @@ import type { Database } from '../../engines/postgres/port';
 import { DomainError } from '../../kernel/errors';
 import { PLATFORMS } from '../../domain/common/vendors';
 import { shownInstant } from '../../lib/time/instants';
-import { countRows, countSession, type CountedStream } from './session-figures';
+import { type Bots, bridgedStreams, countRows, countSession, type CountedStream } from './session-figures';
 
 /** Service name recorded with sessions' events. */
 const SERVICE = 'history';
@@ -28,6 +28,7 @@ export interface SessionsParts {
   events: EventStore;
   /** Longest gap between two broadcasts of one session, in milliseconds. */
   grace_ms: number;
+  bots: Bots;
   /** Announces new figures of a live session. */
   announce(
     session: { id: string; account_id: string; is_first_of_minute: boolean },
@@ -42,6 +43,15 @@ const KEYS = 'account_id, platform, broadcast_id';
 const OF_KEY = 'account_id = $1 and platform = $2 and broadcast_id = $3';
 const STREAM = `o.account_id, o.platform, o.channel_id as platform_channel_id, o.broadcast_id, o.stream_title as title,
   o.category, o.started_at, o.ended_at`;
+
+/** True where an event that the account did not emit itself (ids of versions 5 and 8) reports the broadcast. */
+const REPORTED = `exists (select from platform_event_logs e
+  where e.account_id = o.account_id and e.platform = o.platform
+    and get_byte(uuid_send(e.id), 6) >> 4 not in (5, 8)
+    and (e.type = o.platform || ':stream_online'
+        and e.created_at between o.started_at - interval '5 minutes' and o.started_at + interval '5 minutes'
+      or e.type = o.platform || ':stream_offline'
+        and e.created_at between o.ended_at - interval '5 minutes' and o.ended_at + interval '5 minutes'))`;
 
 /** Sessions of an account begin with the id of their first broadcast. */
 const sessionIdOf = ({ account_id, platform, broadcast_id }: Omit<Claim, 'ended_at'>): string =>
@@ -61,6 +71,7 @@ export async function sweepSessions(parts: SessionsParts, signal: AbortSignal): 
   const finalized = await finalizeSessions(parts, singly, isOver);
   await countLive(parts, singly, isOver);
   singly.end();
+  await correctSessions(parts, 'quarter', signal);
   return begun + finalized;
 }
 
@@ -90,8 +101,8 @@ class Singly {
 const never = (): boolean => false;
 
 /**
- * Decides the session of each new broadcast of the account's own channels, since an account may emit turns of any: an
- * overlapping session of the account, or a new one.
+ * Decides the session of each new broadcast of the account's own channels that its platform reported, since an account
+ * may emit turns: an overlapping session of the account, or a new one.
  */
 async function claimBroadcasts({ db, grace_ms }: SessionsParts): Promise<void> {
   const found = await db.query<Claim & Record<string, unknown>>(
@@ -101,6 +112,7 @@ async function claimBroadcasts({ db, grace_ms }: SessionsParts): Promise<void> {
          and n.platform = o.platform and n.platform_channel_id = o.channel_id)
        and not exists (select from session_claims c where c.account_id = o.account_id and c.platform = o.platform
          and c.broadcast_id = o.broadcast_id)
+       and ${REPORTED}
      order by o.started_at, o.account_id, o.platform, o.broadcast_id limit ${AT_A_TIME}`,
     [PLATFORMS],
     'broadcasts-without-session',
@@ -164,11 +176,8 @@ const ON_AIR = `exists (
   select from ${broadcastsOf('s.id')}
   where o.is_online or coalesce(o.ended_at, o.updated_at) > now() - $1 * interval '1 ms')`;
 
-async function finalizeSessions(
-  { db, events, grace_ms }: SessionsParts,
-  singly: Singly,
-  isOver: () => boolean,
-): Promise<number> {
+async function finalizeSessions(parts: SessionsParts, singly: Singly, isOver: () => boolean): Promise<number> {
+  const { db, grace_ms } = parts;
   const ended = await db.query<Session>(
     `select s.id, s.account_id from stream_sessions s where s.is_live and not ${ON_AIR}
      order by s.started_at limit ${AT_A_TIME}`,
@@ -176,14 +185,14 @@ async function finalizeSessions(
     'sessions-to-finalize',
   );
   return singly.each(ended, isOver, async (session) => {
-    await finalize({ db, events }, session);
+    await finalize(parts, session);
     return true;
   });
 }
 
-async function finalize(parts: Pick<SessionsParts, 'db' | 'events'>, { id, account_id }: Session): Promise<void> {
-  const { db, events } = parts;
-  const streams = await streamsOf(db, id);
+async function finalize(parts: Counting, { id, account_id }: Session): Promise<void> {
+  const { db, events, bots } = parts;
+  const streams = await streamsOf(parts, id);
   if (streams.length === 0) return;
   const ended_at = shownInstant(
     streams.reduce(
@@ -191,7 +200,7 @@ async function finalize(parts: Pick<SessionsParts, 'db' | 'events'>, { id, accou
       streams[0]!.ended_at!,
     ),
   );
-  const figures = await countSession(db, account_id, streams, ended_at);
+  const figures = await countSession(db, account_id, streams, ended_at, bots);
   const command = { type: 'stream_session:finalize' as const, ended_at, figures };
   await actAsService(SERVICE, events)(streamSession, streamSessionStream(id), command).catch((error: unknown) => {
     if (!isDeleted(error)) throw error;
@@ -199,20 +208,28 @@ async function finalize(parts: Pick<SessionsParts, 'db' | 'events'>, { id, accou
   await db.query('delete from live_session_figures where session_id = $1', [id], 'session-figures-end');
 }
 
-/** The broadcasts of a session, oldest first; each has ended unless it is on air. */
-async function streamsOf(db: Database, session_id: string): Promise<CountedStream[]> {
-  return db.query<CountedStream & Record<string, unknown>>(
+type Counting = Pick<SessionsParts, 'db' | 'events' | 'grace_ms' | 'bots'>;
+
+/** The streams of a session, oldest first; each has ended unless it is on air. */
+async function streamsOf(
+  { db, grace_ms }: Pick<SessionsParts, 'db' | 'grace_ms'>,
+  session_id: string,
+): Promise<CountedStream[]> {
+  const broadcasts = await db.query<CountedStream & Record<string, unknown>>(
     `select o.platform, o.channel_id as platform_channel_id, o.broadcast_id, o.stream_title as title, o.category,
-       o.started_at, o.live_chat_id,
+       o.started_at, array[o.broadcast_id] as broadcast_ids,
+       array_remove(array[o.live_chat_id], null) as live_chat_ids,
        case when o.is_online then null else coalesce(o.ended_at, o.updated_at) end as ended_at
      from ${broadcastsOf('$1')} where o.started_at is not null order by o.started_at, o.platform, o.broadcast_id`,
     [session_id],
     'session-streams',
   );
+  return bridgedStreams(broadcasts, grace_ms);
 }
 
 /** Counts the live sessions whose figures are due, and announces the figures. */
-async function countLive({ db, announce }: SessionsParts, singly: Singly, isOver: () => boolean): Promise<void> {
+async function countLive(parts: SessionsParts, singly: Singly, isOver: () => boolean): Promise<void> {
+  const { db, announce, bots } = parts;
   const live = await db.query<Session & { is_first_of_minute: boolean }>(
     `select s.id, s.account_id, date_trunc('minute', f.counted_at) is distinct from date_trunc('minute', now())
        as is_first_of_minute
@@ -225,8 +242,8 @@ async function countLive({ db, announce }: SessionsParts, singly: Singly, isOver
   await singly.each(live, isOver, async (session) => {
     const { id, account_id } = session;
     const began = performance.now();
-    const streams = await streamsOf(db, id);
-    const figures = await countSession(db, account_id, streams, new Date().toISOString());
+    const streams = await streamsOf(parts, id);
+    const figures = await countSession(db, account_id, streams, new Date().toISOString(), bots);
     const pause_ms = Math.max(LIVE_MS, (performance.now() - began) * SHARE);
     await db.query(
       `insert into live_session_figures (session_id, account_id, counted_at, next_at, duration_secs, peak_viewers,
@@ -248,27 +265,36 @@ async function countLive({ db, announce }: SessionsParts, singly: Singly, isOver
   });
 }
 
+/** Age of the sessions that are checked, since their last count, and the longest time of the checks. */
+const CHECKS = {
+  quarter: { age: '15 minutes', most_ms: 1_000 },
+  day: { age: '1 day', most_ms: Infinity },
+} as const;
+
 /**
- * Counts sessions of the last day again where rows came late. Fewer rows correct nothing: retention takes them.
+ * Counts recently counted sessions again where rows came late. Fewer rows correct nothing: retention takes them.
  * @returns the number of corrected sessions
  */
 export async function correctSessions(
-  parts: Pick<SessionsParts, 'db' | 'events'>,
+  parts: Counting,
+  check: keyof typeof CHECKS,
   signal: AbortSignal,
 ): Promise<number> {
   const { db } = parts;
+  const { age, most_ms } = CHECKS[check];
+  const until = performance.now() + most_ms;
   const recent = await db.query<Session & { rows_counted: number; ended_at: string }>(
     `select id, account_id, (figures -> 'rows_counted')::bigint as rows_counted, ended_at from stream_sessions
-     where not is_live and ended_at > now() - interval '1 day'`,
+     where not is_live and counted_at > now() - interval '${age}' order by counted_at desc`,
     [],
     'sessions-of-a-day',
   );
   const singly = new Singly();
   const corrected = await singly.each(
     recent,
-    () => signal.aborted,
+    () => signal.aborted || performance.now() > until,
     async (session) => {
-      const streams = await streamsOf(db, session.id);
+      const streams = await streamsOf(parts, session.id);
       if ((await countRows(db, session.account_id, streams, session.ended_at)) <= session.rows_counted) return false;
       await finalize(parts, session);
       return true;

@@ -179,7 +179,18 @@ describe('roles in processes of their own', () => {
     const subject_keys = { expire: async () => 0 };
     const live = { broadcast: async () => undefined };
     const events = {} as EventStore;
-    const parts = { db: database.db, events, subject_keys, jobs, blobs, live, grace_ms: 0, sessions_ms: 15_000, log };
+    const parts = {
+      db: database.db,
+      events,
+      subject_keys,
+      jobs,
+      blobs,
+      live,
+      bots: { ids: [], logins: [] },
+      grace_ms: 0,
+      sessions_ms: 15_000,
+      log,
+    };
     const names = upkeep(parts).map(({ name }) => name);
     const done = await eventually(async () => {
       const rows = await database.db.query<{ name: string }>(

@@ -24,7 +24,7 @@ beforeAll(async () => {
       ...cloud.env(),
       LUMIO_HOSTS__WEB: WEB,
       LUMIO_SECRETS__KEYS: `test:${Buffer.alloc(32, 7).toString('base64')}`,
-      LUMIO_HISTORY__GRACE: '1s',
+      LUMIO_HISTORY__SESSION_GRACE: '1s',
       LUMIO_HISTORY__COUNT_EVERY: '1s',
       LUMIO_TRUSTED_PROXIES: 'loopback',
     },
@@ -122,7 +122,7 @@ describe('a channel with a handle', () => {
       stream_count: 1,
       total_duration_secs: 1200,
       peak_viewers: 29,
-      avg_viewers: 19.5,
+      avg_viewers: 20,
       total_messages: 1,
       last_streamed_at: at(20),
       broadcaster_type: null,
@@ -156,7 +156,7 @@ describe('a channel with a handle', () => {
     const date = at(0).slice(0, 10);
     expect(body.data).toEqual({
       follower_series: [{ date, follower_count: 119 }],
-      avg_viewer_series: [{ date, avg_viewers: 19.5 }],
+      avg_viewer_series: [{ date, avg_viewers: 20 }],
     });
     for (const query of ['', '?range=DAYS_7']) expect((await channel(`/trends${query}`, handle())).status).toBe(400);
     expect((await channel('/profile-history', handle())).body.data).toEqual([]);
@@ -210,8 +210,8 @@ describe('a channel with a handle', () => {
     expect(browse.body.data).toMatchObject([{ channel: handle(), stream_count: 1, peak_viewers: 29 }]);
     const games = await nobody.get('/v1/public-stats/games');
     expect(games.body.data).toEqual([
-      { category: 'Chess', channel_count: 1, stream_count: 1, duration_secs: 600, avg_viewers: 14.5 },
-      { category: 'Go', channel_count: 1, stream_count: 1, duration_secs: 600, avg_viewers: 24.5 },
+      { category: 'Chess', channel_count: 1, stream_count: 1, duration_secs: 600, avg_viewers: 15 },
+      { category: 'Go', channel_count: 1, stream_count: 1, duration_secs: 600, avg_viewers: 25 },
     ]);
     expect((await nobody.get('/v1/public-stats/games?search=GO')).body.data).toHaveLength(1);
     expect((await nobody.get('/v1/public-stats/emotes')).body.data).toMatchObject([{ name: 'Kappa', count: 1 }]);

@@ -1,16 +1,18 @@
-import { countEvent, type EventFigure, noCounts } from '../../domain/history/session-figures';
+import { bombRecipients, countEvent, type EventFigure, noCounts } from '../../domain/history/session-figures';
 import { fixture } from '../support/webhooks';
 
 const twitch = (name: string) => fixture('twitch', `channel.chat.notification.${name}.event.json`).toString();
 const count = (type: string, ...raws: string[]) => {
   const counts = noCounts(type.slice(0, type.indexOf(':')));
-  for (const raw of raws) countEvent(counts, type, raw);
+  const bombs = new Map();
+  for (const raw of raws) countEvent(counts, bombs, type, raw);
+  if (counts.gifted_subs !== null) counts.gifted_subs += bombRecipients(bombs);
   return Object.fromEntries(Object.entries(counts).filter(([, value]) => value !== 0 && value !== null));
 };
 
 test.each<[string, string, Partial<Record<EventFigure, number>>]>([
   ['a gift bomb is its total', twitch('community_sub_gift_whole'), { gifted_subs: 5 }],
-  ['a single gift of it counts nothing more', twitch('sub_gift_of_community.partial'), {}],
+  ['a bomb without its total is its single gifts', twitch('sub_gift_of_community.partial'), { gifted_subs: 1 }],
   ['a single gift of none is one', twitch('sub_gift_whole'), { gifted_subs: 1 }],
   ['another room of a shared chat counts nothing', twitch('shared_chat_community_sub_gift'), {}],
   ['nor does a gift there', twitch('shared_chat_sub_gift'), {}],
@@ -19,12 +21,27 @@ test.each<[string, string, Partial<Record<EventFigure, number>>]>([
   expect(count('twitch:gift', raw)).toEqual(figures);
 });
 
+test('twitch: of a gift bomb the larger of total and single gifts counts, in any order', () => {
+  const whole = (total: number) => JSON.stringify({ community_sub_gift: { id: 'c', total } });
+  const single = JSON.stringify({ sub_gift: { community_gift_id: 'c' } });
+  expect(count('twitch:gift', single, whole(3), single)).toEqual({ gifted_subs: 3 });
+  expect(count('twitch:gift', whole(1), single, whole(1), single)).toEqual({ gifted_subs: 2 });
+});
+
+test('twitch: upgrades from gift and Prime are paid subscriptions, renewals are not', () => {
+  const upgraded = { new_paid_subs: 1, sub_upgrades: 1 };
+  expect(count('twitch:gift_upgrade', '{}')).toEqual(upgraded);
+  expect(count('twitch:prime_upgrade', '{}')).toEqual(upgraded);
+  expect(count('twitch:resub', '{}')).toEqual({ resubs: 1 });
+});
+
 test('kick: the first month is new, a later one a renewal; each giftee counts', () => {
   const kick = (name: string) => fixture('kick', `channel.${name}.json`).toString();
   expect(count('kick:subscribe', kick('subscription.new'), kick('subscription.renewal'))).toEqual({
     new_paid_subs: 1,
     resubs: 1,
   });
+  expect(count('kick:subscribe', '{}')).toEqual({});
   const { giftees } = JSON.parse(kick('subscription.gifts'));
   expect(count('kick:gift', kick('subscription.gifts'), kick('subscription.gifts.anonymous'))).toEqual({
     gifted_subs: giftees.length + JSON.parse(kick('subscription.gifts.anonymous')).giftees.length,

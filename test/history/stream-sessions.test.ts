@@ -21,7 +21,12 @@ let kick: string;
 let twitch: string;
 beforeAll(async () => {
   server = await startServer({
-    env: { LUMIO_SECRETS__KEYS: MASTER_KEY, LUMIO_HISTORY__GRACE: '2m', LUMIO_HISTORY__COUNT_EVERY: '1s' },
+    env: {
+      LUMIO_SECRETS__KEYS: MASTER_KEY,
+      LUMIO_HISTORY__SESSION_GRACE: '2m',
+      LUMIO_HISTORY__COUNT_EVERY: '1s',
+      LUMIO_HISTORY__BOTS: 'kick:8,kick:9',
+    },
   });
   on = await engines(server.database!.db as never);
   owner = new ApiClient(server.base_url, server.credentials.access_token);
@@ -73,6 +78,14 @@ const sample = (platform: string, broadcast_id: string, minute: number, viewer_c
 const said = (author: string, text: string, minute: number, second: number, more = {}) =>
   chatRecord(message(author, text, more), { account_id, at: at(minute, second) });
 
+const counted = async () => {
+  const [row] = await server.database!.db.query<{ rows: number }>(
+    'select count(*)::int as rows from platform_chat_messages where account_id = $1',
+    [account_id],
+  );
+  return row!;
+};
+
 /** An hour on Kick; half an hour later on Twitch as well, for an hour; a drop of one minute on Kick. */
 async function streamed() {
   const bot = { author: { id: '9', username: 'nightbot', display_name: 'Nightbot', avatar_url: null } };
@@ -83,6 +96,7 @@ async function streamed() {
     said('1', 'first', 0, 0, { platform: 'kick' }),
     said('1', 'second', 10, 0, { platform: 'kick' }),
     said('2', 'wave', 20, 0, { platform: 'kick', parts: [gif] }),
+    said('8', 'configured bot', 31, 0, { platform: 'kick' }),
     said('9', 'Follow!', 30, 0, { platform: 'kick', ...bot }),
     said('3', 'Kappa Kappa', 40, 0, { parts: [emote, { type: 'text', text: ' ' }, emote] }),
     said('3', 'elsewhere', 41, 0, {
@@ -129,12 +143,15 @@ async function streamed() {
     record('twitch:stream_offline', at(90), { broadcaster_user_id: twitch }),
     kickTurn(true, at(115), null, 'Still here'),
   );
-  // Turns that the account makes up: of a channel that it does not have, and of no platform.
+  // Turns that the account makes up: of its own channel, of one that it does not have, and of no platform.
   for (const [event_type, raw] of [
+    ['twitch:stream_online', { id: 'own', broadcaster_user_id: twitch, started_at: at(-60) }],
     ['twitch:stream_online', { id: 'forged', broadcaster_user_id: '424242', started_at: at(0) }],
     ['myspace:stream_online', { id: 'poison', broadcaster_user_id: '1', started_at: at(0) }],
   ] as const)
-    expect((await owner.send('POST', '/v1/events/emit', { event_type, raw, created_at: at(0) })).status).toBe(200);
+    expect((await owner.send('POST', '/v1/events/emit', { event_type, raw, created_at: raw.started_at })).status).toBe(
+      200,
+    );
   const emitted = { event_type: 'kick:follower', raw: {}, created_at: at(7) };
   expect((await owner.send('POST', '/v1/events/emit', emitted)).status).toBe(200);
 }
@@ -170,9 +187,6 @@ describe('a session', () => {
       new_followers: 1,
       new_paid_subs: 1,
       gifted_subs: 54,
-      resubs: 0,
-      raids: 1,
-      raid_viewers: 40,
       emote_count: 2,
       gif_count: 1,
       followers_per_hour: 0.7,
@@ -185,11 +199,16 @@ describe('a session', () => {
     expect(status).toBe(200);
     const { data } = body;
     expect(data.streams.map((one: any) => [one.platform, one.total_messages, one.new_followers, one.resubs])).toEqual([
-      ['kick', 3, 1, 0],
+      ['kick', 4, 1, 0],
       ['twitch', 1, 0, 0],
-      ['kick', 1, 0, 0],
     ]);
-    expect(data.streams.map((one: any) => one.shared_chat_sources)).toEqual([null, null, null]);
+    expect(data.streams[0]).toMatchObject({
+      broadcast_id: kickId(at(0)),
+      started_at: at(0),
+      ended_at: at(70),
+      duration_secs: 70 * 60,
+    });
+    expect(data.streams.map((one: any) => one.shared_chat_sources)).toEqual([null, null]);
     expect(data.streams[1].categories).toEqual([
       { category: 'Chess', duration_secs: 1800, avg_viewers: 100 },
       { category: 'Go', duration_secs: 1800, avg_viewers: 100 },
@@ -202,7 +221,7 @@ describe('a session', () => {
     expect(data.top_emotes).toEqual([{ id: '25', name: 'Kappa', url: 'https://e/25', provider: 'twitch', count: 2 }]);
     expect(data.top_gifs).toEqual([{ id: 'g1', alt: 'wave', url: 'https://g/1', provider: 'kick', count: 1 }]);
     expect(data.viewer_markers.total).toEqual({ first: 1, peak: 160, peak_at: at(59), average: 87, last: 100 });
-    expect(data.follower_markers.total).toEqual({ first: 1_030, last: 1_089, gained: 59 });
+    expect(data.follower_markers.total).toMatchObject({ first: 1_030, last: 1_089, peak: 1_089, peak_at: at(89) });
     expect(data.comparison).toMatchObject({ sessions: 0, peak_viewers: null });
     const gql = await owner.gql(
       `{ channelHistoryReport(id: "${id}") { summary { peakViewers giftedSubs } topChatters { messageCount } } }`,
@@ -309,7 +328,7 @@ describe('files', () => {
     ]);
     const lines = (name: string) => Buffer.from(files[name]!).toString().trimEnd().split('\r\n');
     expect(lines('timeseries.csv')).toHaveLength(121);
-    expect(lines('streams.csv')).toHaveLength(4);
+    expect(lines('streams.csv')).toHaveLength(3);
     expect(lines('summary.csv')[1]).toContain(",'=Boss fight,");
     expect(lines('top_emotes.csv')).toEqual(['id,name,provider,url,count', '25,Kappa,twitch,https://e/25,2']);
   });
@@ -318,7 +337,7 @@ describe('files', () => {
     const { bytes } = await file('json');
     const read = JSON.parse(bytes.toString());
     expect(read).toMatchObject({ schema_version: 1, summary: { peak_viewers: 160 } });
-    expect(read.platform_metrics).toHaveLength(3);
+    expect(read.platform_metrics).toHaveLength(2);
     expect(read.timeseries).toHaveLength(120);
   });
 
@@ -438,8 +457,14 @@ describe('shared links', () => {
   });
 });
 
-test('a deleted report is gone with its links, and does not come back', async () => {
+test('a late message corrects a finished session; a deleted report is gone with its links, and does not come back', async () => {
   const { id } = await finished();
+  const say = (text: string) => on.records.append(TOPICS.chat_events, [said('5', text, 1, 0, { platform: 'kick' })]);
+  await say('late');
+  await eventually(async () => {
+    const { body } = await owner.get(`/v1/history?to=${at(1)}`);
+    return body.data[0].total_messages === 6 ? true : undefined;
+  }, 'the correction');
   const made = await owner.send('POST', `/v1/history/reports/${id}/shared-links`, { duration_secs: 3600 });
   const path = `/v1/history/shared/${made.body.data.token}`;
   expect((await fetch(server.base_url + path)).status).toBe(200);
@@ -447,5 +472,10 @@ test('a deleted report is gone with its links, and does not come back', async ()
   expect((await fetch(server.base_url + path)).status).toBe(401);
   expect((await owner.get(`/v1/history/reports/${id}`)).status).toBe(404);
   expect((await owner.send('DELETE', `/v1/history/reports/${id}`, undefined)).status).toBe(404);
+  await say('after the deletion');
+  await eventually(async () => {
+    const { rows } = await counted();
+    return rows === 12 ? true : undefined;
+  }, 'the message');
   expect((await list()).map((one) => one.is_live)).toEqual([true]);
 });

@@ -97,7 +97,7 @@ describe('every operation, called from another account', () => {
         LUMIO_HOSTS__WEB: 'https://app.example',
         LUMIO_TRUSTED_PROXIES: 'loopback',
         LUMIO_AUTH__DEVELOPMENT_LOGINS: 'true',
-        LUMIO_HISTORY__GRACE: '0s',
+        LUMIO_HISTORY__SESSION_GRACE: '0s',
         LUMIO_HISTORY__COUNT_EVERY: '1s',
       },
     });

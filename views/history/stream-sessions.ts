@@ -254,6 +254,7 @@ function noFigures({ title, categories, started_at }: SessionRow): SessionFigure
     ...{ total_messages: 0, unique_chatters: 0, emote_count: 0, gif_count: 0, rows_counted: 0 },
     ...events,
     ...{ bits: null, raids: null, raid_viewers: null, viewer_markers: null, follower_markers: null },
+    received_raids: [],
   };
 }
 

@@ -23,7 +23,12 @@ let callers: Callers;
 beforeAll(async () => {
   cloud = await new FakeChatCloud().start();
   server = await startServer({
-    env: { ...cloud.env(), LUMIO_HOSTS__WEB: WEB, LUMIO_AUTH__DEVELOPMENT_LOGINS: 'true', LUMIO_HISTORY__GRACE: '0s' },
+    env: {
+      ...cloud.env(),
+      LUMIO_HOSTS__WEB: WEB,
+      LUMIO_AUTH__DEVELOPMENT_LOGINS: 'true',
+      LUMIO_HISTORY__SESSION_GRACE: '0s',
+    },
   });
   ({ made, callers } = await prepareCalls(server.base_url, server.credentials, cloud));
   await server.database!.asAdmin(`

@@ -20,7 +20,7 @@ let kick: string;
 let twitch: string;
 beforeAll(async () => {
   server = await startServer({
-    env: { LUMIO_SECRETS__KEYS: MASTER_KEY, LUMIO_HISTORY__GRACE: '2m', LUMIO_HISTORY__COUNT_EVERY: '1s' },
+    env: { LUMIO_SECRETS__KEYS: MASTER_KEY, LUMIO_HISTORY__SESSION_GRACE: '2m', LUMIO_HISTORY__COUNT_EVERY: '1s' },
   });
   on = await engines(server.database!.db as never);
   owner = new ApiClient(server.base_url, server.credentials.access_token);
