@@ -1723,8 +1723,60 @@ export interface Channels {
     | Message<'event', 'extension:updated', Record<string, unknown>>;
   /** Streams of an account that begin, end and change. */
   [channel: `history:${string}`]:
-    | Message<'event', 'history:session_started', Record<string, unknown>>
-    | Message<'event', 'history:session_updated', Record<string, unknown>>;
+    | Message<'event', 'history:session_started', {
+    session_id: string;
+    id: string;
+    /** The figures of a live session change */
+    status: 'live' | 'finalized';
+    /** `multi`: on several platforms */
+    session_type: 'single' | 'multi';
+    /** The first title */
+    title: string | null;
+    platforms: string[];
+    categories: string[];
+    started_at: string;
+    ended_at: string | null;
+    /** Gaps between streams included */
+    duration_secs: number;
+    peak_viewers: number | null;
+    avg_viewers: number | null;
+    hours_watched: number | null;
+    total_messages: number | null;
+    unique_chatters: number | null;
+    new_followers: number | null;
+    new_paid_subs: number | null;
+    gifted_subs: number | null;
+    emote_count: number | null;
+    gif_count: number | null;
+    followers_per_hour: number | null;
+  }>
+    | Message<'event', 'history:session_updated', {
+    session_id: string;
+    id: string;
+    /** The figures of a live session change */
+    status: 'live' | 'finalized';
+    /** `multi`: on several platforms */
+    session_type: 'single' | 'multi';
+    /** The first title */
+    title: string | null;
+    platforms: string[];
+    categories: string[];
+    started_at: string;
+    ended_at: string | null;
+    /** Gaps between streams included */
+    duration_secs: number;
+    peak_viewers: number | null;
+    avg_viewers: number | null;
+    hours_watched: number | null;
+    total_messages: number | null;
+    unique_chatters: number | null;
+    new_followers: number | null;
+    new_paid_subs: number | null;
+    gifted_subs: number | null;
+    emote_count: number | null;
+    gif_count: number | null;
+    followers_per_hour: number | null;
+  }>;
   /** Changes of one idea. */
   [channel: `ideas:${string}`]: Message<'event', string, Record<string, unknown>>;
   /** Which provider an account's login was assigned to; nothing else. */

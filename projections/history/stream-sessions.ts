@@ -1,5 +1,6 @@
 import { ACCOUNT_EVENTS } from '../../domain/accounts/accounts';
 import { historyChannel } from '../../domain/history/history-channel';
+import { countedSummary, type SessionSummary, summaryOf } from '../../domain/history/session-summary';
 import { STREAM_SESSION_EVENTS } from '../../domain/history/stream-sessions';
 import { type Sql, sql } from '../../kernel/sql';
 import { shownInstant } from '../../lib/time/instants';
@@ -26,7 +27,7 @@ const setFigures = (counted_at: Sql) => sql`
 /** Sessions, their broadcasts and their shared links. A deleted session leaves no row. Source: spec doc2 §2.14. */
 export const streamSessions = eventProjection({
   name: 'stream-sessions',
-  version: 2,
+  version: 3,
   tables: ['stream_sessions', 'session_streams', 'session_links'],
   events: [STREAM_SESSION_EVENTS, pick(ACCOUNT_EVENTS, 'account:dissolved')],
   on: {
@@ -75,28 +76,24 @@ export const streamSessions = eventProjection({
   },
   messages: {
     'stream_session:begun': ({ account_id, session_id, stream }) => [
-      message(account_id, 'history:session_started', {
-        session_id,
-        is_live: true,
-        platform: stream.platform,
-        title: stream.title,
-        started_at: shownInstant(stream.started_at),
-      }),
+      message(
+        account_id,
+        'history:session_started',
+        summaryOf({
+          ...{ id: session_id, is_live: true, title: stream.title, platforms: [stream.platform] },
+          ...{ categories: stream.category === null ? [] : [stream.category], ended_at: null, figures: null },
+          started_at: shownInstant(stream.started_at),
+        }),
+      ),
     ],
     'stream_session:finalized': ({ account_id, session_id, ended_at, figures }) => [
-      message(account_id, 'history:session_updated', {
-        session_id,
-        is_live: false,
-        ended_at: shownInstant(ended_at),
-        peak_viewers: figures.peak_viewers,
-        total_messages: figures.total_messages,
-      }),
+      message(account_id, 'history:session_updated', countedSummary(session_id, figures, shownInstant(ended_at))),
     ],
   },
 });
 
-const message = (account_id: string, event_type: string, data: object): ChannelMessage => ({
+const message = (account_id: string, event_type: string, item: SessionSummary): ChannelMessage => ({
   channel: historyChannel(account_id),
   event_type,
-  data: JSON.stringify(data),
+  data: JSON.stringify({ session_id: item.id, ...item }),
 });

@@ -31,8 +31,6 @@ import { EXPORT_LIVE, REPORT_NOT_FOUND } from './stream-sessions';
 
 /** Calls a minute from one network, whoever calls. Source: spec doc1 §8. */
 const CALLS = 120;
-/** Samples in a shared report; those of a longer session are thinned. */
-const MAX_SAMPLES = 2_880;
 const NO_LINK = unauthorized('Invalid link or password');
 const PASSWORD = { headers: { password: 'X-Share-Password' } };
 const input = {
@@ -60,7 +58,9 @@ export const channelHistorySharedLinks = query({
 const SharedReport = z
   .object({
     report: StreamReport,
-    samples: z.array(SessionSample).describe('Oldest first; of long sessions not each minute'),
+    samples: z
+      .array(SessionSample)
+      .describe('Oldest first; at most 1,440 of a platform, each the maximum of its interval'),
     allow_export: z.boolean(),
   })
   .meta({ id: 'SharedStreamReport' });
@@ -81,7 +81,7 @@ export const sharedHistoryReport = query({
     if (report === undefined) throw refuse('NO_LINK');
     return {
       report,
-      samples: await thinnedSamplesOf(db, link.session_id, MAX_SAMPLES),
+      samples: await thinnedSamplesOf(db, link.session_id),
       allow_export: link.allow_export,
     };
   },
@@ -104,7 +104,7 @@ export const sharedHistoryReportExport = query({
     if (!link.allow_export) throw refuse('NO_EXPORT');
     const report = await reportOf(db, link.account_id, link.session_id);
     if (report === undefined) throw refuse('NO_LINK');
-    if (report.summary.is_live) throw refuse('EXPORT_LIVE');
+    if (report.status === 'live') throw refuse('EXPORT_LIVE');
     return reportFile(asked.format, report, (after, limit) =>
       samplesOf(db, link.session_id, { platform: null, after, limit }),
     );

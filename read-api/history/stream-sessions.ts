@@ -11,8 +11,10 @@ import {
   numbered,
   permission,
   query,
+  type Refuse,
 } from '../../app/operation';
-import { PLATFORMS } from '../../domain/common/vendors';
+import { isPlatform, type Platform } from '../../domain/common/vendors';
+import { SESSION_TYPES, SessionSummary } from '../../domain/history/session-summary';
 import { readInstant, readRange } from '../../lib/time/instants';
 import {
   filterOptionsOf,
@@ -20,11 +22,11 @@ import {
   SampleKey,
   samplesOf,
   SESSION_SORTS,
-  SESSION_TYPES,
   SessionSample,
+  type SampleRow,
+  MAX_POINTS,
   sessionsOf,
   sessionState,
-  SessionSummary,
   StreamReport,
 } from '../../views/history/stream-sessions';
 import { FILE_ERRORS, REPORT_FORMATS, REPORT_TYPES, reportFile } from './files/report-files';
@@ -35,7 +37,15 @@ const SESSION_PAGES = numbered('StreamSessionPage', { limit: 'per_page', pages: 
 
 export const REPORT_NOT_FOUND = { REPORT_NOT_FOUND: notFound('Report not found') };
 export const EXPORT_LIVE = { EXPORT_LIVE: conflict('A live stream cannot be exported') };
-const platform = z.enum(PLATFORMS).nullish();
+const platform = z.string().max(50).nullish();
+const UNSUPPORTED = { UNSUPPORTED_PLATFORM: invalid('Unsupported platform') };
+
+/** @throws DomainError UNSUPPORTED_PLATFORM */
+function platformOf(name: string | null | undefined, refuse: Refuse<typeof UNSUPPORTED>): Platform | null {
+  if (name === null || name === undefined) return null;
+  if (!isPlatform(name)) throw refuse('UNSUPPORTED_PLATFORM');
+  return name;
+}
 
 /** The account's sessions. Source: spec doc2 §4.2 "Stream history". */
 export const channelHistory = query({
@@ -55,7 +65,7 @@ export const channelHistory = query({
     sort_dir: z.enum(['asc', 'desc']).nullish().describe('Default `desc`'),
   }),
   output: SessionSummary,
-  errors: { ENDS_BEFORE_IT_BEGINS: invalid('from must not be after to') },
+  errors: { ...UNSUPPORTED, ENDS_BEFORE_IT_BEGINS: invalid('from must not be after to') },
   run({ input, caller, page, refuse }, { db }) {
     const { from, to, reversed } = readRange(input);
     if (reversed) throw refuse('ENDS_BEFORE_IT_BEGINS');
@@ -66,7 +76,7 @@ export const channelHistory = query({
         from,
         to,
         session_type: input.session_type ?? null,
-        platform: input.platform ?? null,
+        platform: platformOf(input.platform, refuse),
         search: input.search || null,
         category: input.category ?? null,
         sort_by: input.sort_by ?? 'started_at',
@@ -111,24 +121,25 @@ export const channelHistoryReportStats = query({
   name: 'channelHistoryReportStats',
   summary: 'Samples of a session, taken once a minute, oldest first',
   rest: get('/v1/history/reports/{id}/stats'),
-  pages: cursor(SampleKey, 'StreamSamplePage', { items: 1_440, most: 10_000 }),
+  pages: cursor(SampleKey, 'StreamSamplePage', { items: 500, most: MAX_POINTS }),
   guard: [HISTORY, permission('history:read')],
   input: z.object({ id: z.uuid(), platform }),
   output: SessionSample,
-  errors: REPORT_NOT_FOUND,
+  errors: { ...UNSUPPORTED, ...REPORT_NOT_FOUND },
   async run({ input, caller, page, refuse }, { db }) {
+    const wanted = platformOf(input.platform, refuse);
     if ((await sessionState(db, caller.account_id, input.id)) === undefined) throw refuse('REPORT_NOT_FOUND');
     const { limit, after } = page;
-    const rows = await samplesOf(db, input.id, { platform: input.platform ?? null, after, limit });
+    const rows = await samplesOf(db, input.id, { platform: wanted, after, limit });
     return cut(rows, limit, placeOf);
   },
 });
 
-const placeOf = ({
+const placeOf = ({ sampled_at, platform: of, broadcast_id }: SampleRow): z.output<typeof SampleKey> => [
   sampled_at,
-  platform: of,
+  of,
   broadcast_id,
-}: z.output<typeof SessionSample>): z.output<typeof SampleKey> => [sampled_at, of, broadcast_id];
+];
 
 /** A report as a file. Source: spec doc2 §4.2 "Stream history". */
 export const channelHistoryReportExport = query({
@@ -144,7 +155,7 @@ export const channelHistoryReportExport = query({
   async run({ input, caller, refuse }, { db }) {
     const report = await reportOf(db, caller.account_id, input.id);
     if (report === undefined) throw refuse('REPORT_NOT_FOUND');
-    if (report.summary.is_live) throw refuse('EXPORT_LIVE');
+    if (report.status === 'live') throw refuse('EXPORT_LIVE');
     return reportFile(input.format, report, (after, limit) =>
       samplesOf(db, input.id, { platform: null, after, limit }),
     );

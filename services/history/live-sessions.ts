@@ -2,6 +2,7 @@ import type { LiveMessages } from '../../app/services';
 import { historyChannel } from '../../domain/history/history-channel';
 import { publicStatsChannel } from '../../domain/history/public-stats';
 import type { SessionFigures, StoredStream } from '../../domain/history/session-figures';
+import { countedSummary } from '../../domain/history/session-summary';
 import type { Queryable } from '../../engines/postgres/port';
 
 /**
@@ -16,19 +17,10 @@ export const announceSession =
   ): Promise<void> => {
     const send = (channel: string, event_type: string, data: object) =>
       live.broadcast(channel, { type: 'event', channel, event_type, data });
-    const { streams, top_chatters: _chatters, top_emotes: _emotes, top_gifs: _gifs, ...others } = figures;
-    const {
-      titles: _titles,
-      rows_counted: _rows,
-      viewer_markers: _viewers,
-      follower_markers: _followers,
-      ...sums
-    } = others;
-    const platforms = [...new Set(streams.map(({ platform }) => platform))];
-    const data = { session_id: id, is_live: true, platforms, ...sums };
-    await send(historyChannel(account_id), 'history:session_updated', data);
+    const item = countedSummary(id, figures, null);
+    await send(historyChannel(account_id), 'history:session_updated', { session_id: id, ...item });
     if (!is_first_of_minute) return;
-    for (const stream of streams) {
+    for (const stream of figures.streams) {
       if (stream.ended_at !== null || (await isClosed(db, stream))) continue;
       await send(
         publicStatsChannel(stream.platform, stream.broadcast_id),

@@ -17,7 +17,7 @@ const NAMESPACE = '3f4d2d0a-6f8f-5c7e-9a53-1f0f5a6f0a11';
 const DAYS = 7;
 /** Broadcasts and sessions that one sweep takes. */
 const AT_A_TIME = 500;
-/** Least time between two counts of a live session; a count may use a twentieth of the time. */
+/** Least time between two counts, and so two messages, of a live session; a count may use a twentieth of the time. */
 const LIVE_MS = 10_000;
 const SHARE = 20;
 /** Milliseconds of counting in one sweep. */
@@ -180,6 +180,8 @@ async function finalizeSessions(parts: SessionsParts, singly: Singly, isOver: ()
   const { db, grace_ms } = parts;
   const ended = await db.query<Session>(
     `select s.id, s.account_id from stream_sessions s where s.is_live and not ${ON_AIR}
+       and not exists (select from live_session_figures f
+         where f.session_id = s.id and f.counted_at > now() - interval '${LIVE_MS} ms')
      order by s.started_at limit ${AT_A_TIME}`,
     [grace_ms],
     'sessions-to-finalize',
@@ -229,14 +231,14 @@ async function streamsOf(
 
 /** Counts the live sessions whose figures are due, and announces the figures. */
 async function countLive(parts: SessionsParts, singly: Singly, isOver: () => boolean): Promise<void> {
-  const { db, announce, bots } = parts;
+  const { db, grace_ms, announce, bots } = parts;
   const live = await db.query<Session & { is_first_of_minute: boolean }>(
     `select s.id, s.account_id, date_trunc('minute', f.counted_at) is distinct from date_trunc('minute', now())
        as is_first_of_minute
      from stream_sessions s left join live_session_figures f on f.session_id = s.id
-     where s.is_live and (f.next_at is null or f.next_at <= now())
+     where s.is_live and (f.next_at is null or f.next_at <= now()) and ${ON_AIR}
      order by f.next_at nulls first limit ${AT_A_TIME}`,
-    [],
+    [grace_ms],
     'live-sessions',
   );
   await singly.each(live, isOver, async (session) => {

@@ -29,7 +29,7 @@ export async function finishedStreams(
   }
   return eventually(async () => {
     const { body } = await owner.get('/v1/history');
-    const ended = (body.data as { is_live: boolean; id: string }[]).filter(({ is_live }) => !is_live);
+    const ended = (body.data as { status: string; id: string }[]).filter(({ status }) => status === 'finalized');
     return ended.length === 2 ? [ended[0]!.id, ended[1]!.id] : undefined;
   }, 'the finished streams');
 }

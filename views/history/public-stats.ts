@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import { PLATFORMS, type Platform } from '../../domain/common/vendors';
-import { SessionFigures, type StoredStream } from '../../domain/history/session-figures';
+import type { StoredStream } from '../../domain/history/session-figures';
 import { DEFAULT_PUBLICNESS } from '../../domain/history/public-stats';
 import type { Queryable } from '../../engines/postgres/port';
 import { literal, Parameters } from '../../kernel/sql';
-import { TopChatter } from './stream-sessions';
+import { TopImage, topImages } from './stream-sessions';
 
 const dateTime = z.string().meta({ format: 'date-time' });
 const platform = z.enum(PLATFORMS);
@@ -68,19 +68,23 @@ export const PublicChannelSummary = z
   .meta({ id: 'PublicChannelSummary' });
 export type PublicChannelSummary = z.output<typeof PublicChannelSummary>;
 
+const PublicChatter = z
+  .object({ display_name: z.string().nullable(), message_count: z.int() })
+  .meta({ id: 'PublicTopChatter' });
+
 /** A stream as everybody may see it. Source: spec doc2 §2.14. */
 export const PublicStream = z
   .object({
     summary: PublicStreamSummary,
     emote_count: z.int(),
-    top_emotes: SessionFigures.shape.top_emotes,
+    top_emotes: z.array(TopImage),
     gif_count: z.int(),
-    top_gifs: SessionFigures.shape.top_gifs,
+    top_gifs: z.array(TopImage),
     new_paid_subs: z.int().nullable(),
     gifted_subs: z.int().nullable(),
     new_followers: z.int().nullable(),
     viewer_curve: z.array(z.object({ sampled_at: dateTime, viewer_count: z.int() }).meta({ id: 'ViewerPoint' })),
-    top_chatters: z.array(TopChatter).nullable().describe('Null unless the channel shows them'),
+    top_chatters: z.array(PublicChatter).nullable().describe('Null unless the channel shows them'),
     shared_chat_sources: z.array(z.string()).nullable(),
   })
   .meta({ id: 'PublicStreamStats' });
@@ -195,7 +199,8 @@ export async function publicStreamOf(
   const summary = { platform: of, broadcast_id, title, category, is_live, ...length };
   return {
     summary: { ...summary, peak_viewers, avg_viewers, total_messages },
-    ...{ emote_count, top_emotes, gif_count, top_gifs, new_paid_subs, gifted_subs, new_followers },
+    ...{ emote_count, top_emotes: topImages(top_emotes), gif_count, top_gifs: topImages(top_gifs) },
+    ...{ new_paid_subs, gifted_subs, new_followers },
     viewer_curve: await curveOf(db, found, of, broadcast_id),
     top_chatters: (await showsChatters(db, of, found.platform_channel_id)) ? await chattersOf(db, found) : null,
     shared_chat_sources: null,
@@ -213,9 +218,9 @@ async function showsChatters(db: Queryable, of: Platform, platform_channel_id: s
   return row!.shows === true;
 }
 
-function chattersOf(db: Queryable, { account_id, figures }: Found): Promise<z.output<typeof TopChatter>[]> {
+function chattersOf(db: Queryable, { account_id, figures }: Found): Promise<z.output<typeof PublicChatter>[]> {
   return db.query(
-    `select u.platform, u.platform_user_id, u.username, u.display_name, u.avatar_url, c.message_count
+    `select coalesce(u.display_name, u.username) as display_name, c.message_count
      from jsonb_to_recordset($2::jsonb) as c (person_key uuid, message_count bigint)
        join platform_users u on u.account_id = $1 and u.person_key = c.person_key
      order by c.message_count desc, u.person_key`,

@@ -1,38 +1,35 @@
 import { z } from 'zod';
 import { PLATFORMS, type Platform } from '../../domain/common/vendors';
-import { SessionFigures, StreamFigures, StreamSums } from '../../domain/history/session-figures';
+import type { SessionFigures, StreamFigures } from '../../domain/history/session-figures';
+import {
+  type SESSION_TYPES,
+  SessionSummary,
+  ShownFigures,
+  shownFigures,
+  type SummarisedSession,
+  summaryOf,
+} from '../../domain/history/session-summary';
 import type { Queryable } from '../../engines/postgres/port';
 import { literal, Parameters } from '../../kernel/sql';
 
 const dateTime = z.string().meta({ format: 'date-time' });
 
-export const SESSION_TYPES = ['single', 'multi'] as const;
 export const SESSION_SORTS = [
   ...['started_at', 'duration_secs', 'peak_viewers', 'avg_viewers'],
   ...['total_messages', 'unique_chatters', 'new_followers'],
 ] as const;
 
-/** A session as it is listed. Source: spec doc2 §2.14. */
-export const SessionSummary = z
-  .object({
-    id: z.uuid(),
-    session_type: z.enum(SESSION_TYPES).describe('`multi`: on several platforms'),
-    is_live: z.boolean().describe('The figures are those of now, and change'),
-    title: z.string().nullable(),
-    platforms: z.array(z.enum(PLATFORMS)),
-    categories: z.array(z.string()),
-    started_at: dateTime,
-    ended_at: dateTime.nullable(),
-    duration_secs: z.int().min(0).describe('In which at least one platform was on air'),
-    ...StreamSums.shape,
-    followers_per_hour: z.number().nullable(),
-  })
-  .meta({ id: 'StreamSessionSummary' });
-export type SessionSummary = z.output<typeof SessionSummary>;
-
 const ReportStream = z
   .object({
-    ...StreamFigures.shape,
+    platform: z.string(),
+    platform_channel_id: z.string(),
+    broadcast_id: z.string(),
+    title: z.string().nullable(),
+    category: z.string().nullable(),
+    started_at: dateTime,
+    ended_at: dateTime.nullable(),
+    duration_secs: z.int().min(0),
+    ...ShownFigures.shape,
     shared_chat_sources: z
       .array(
         z
@@ -49,26 +46,42 @@ const ReportStream = z
   })
   .meta({ id: 'StreamReportStream' });
 
-export const TopChatter = z
+const TopChatter = z
   .object({
-    platform: z.enum(PLATFORMS),
+    platform: z.string(),
     platform_user_id: z.string().nullable(),
-    username: z.string().nullable(),
     display_name: z.string().nullable(),
-    avatar_url: z.string().nullable(),
     message_count: z.int(),
   })
   .meta({ id: 'StreamTopChatter' });
 
-const PlatformMarkers = <Markers extends z.ZodType>(id: string, markers: Markers) =>
-  z
-    .object({
-      total: markers,
-      platforms: z.array(z.object({ platform: z.enum(PLATFORMS), markers }).meta({ id: `Platform${id}` })),
-    })
-    .meta({ id });
+/** An emote or GIF with its uses. */
+export const TopImage = z
+  .object({
+    id: z.string(),
+    url: z.string().nullable(),
+    provider: z.string(),
+    alt: z.string(),
+    count: z.int(),
+  })
+  .meta({ id: 'StreamTopImage' });
+export type TopImage = z.output<typeof TopImage>;
 
-/** Means of the ten sessions before. */
+const MARKERS = {
+  first: z.int(),
+  last: z.int(),
+  peak: z.int(),
+  peak_at: dateTime.nullable(),
+};
+const StreamMarkers = z
+  .object({
+    total: z.object(MARKERS).meta({ id: 'StreamMarkerTotal' }).nullable(),
+    platforms: z.array(z.object({ platform: z.string(), ...MARKERS }).meta({ id: 'StreamPlatformMarkers' })),
+  })
+  .meta({ id: 'StreamMarkers' });
+type StreamMarkers = z.output<typeof StreamMarkers>;
+
+/** Means of at most ten finalized sessions before. */
 const Comparison = z
   .object({
     sessions: z.int().describe('How many there were; at most ten'),
@@ -81,20 +94,40 @@ const Comparison = z
   })
   .meta({ id: 'StreamComparison' });
 
+const CategoryViewers = z
+  .object({ category: z.string(), duration_secs: z.int(), avg_viewers: z.int() })
+  .meta({ id: 'StreamCategoryViewers' });
+const ReceivedRaid = z
+  .object({
+    platform: z.string(),
+    raided_at: dateTime,
+    viewers: z.int(),
+    retained_viewers: z.int().nullable(),
+  })
+  .meta({ id: 'StreamReceivedRaid' });
+
 /** The report of a session. Source: spec doc2 §2.14. */
 export const StreamReport = z
   .object({
-    summary: SessionSummary,
+    ...SessionSummary.shape,
     streams: z.array(ReportStream),
     top_chatters: z.array(TopChatter).describe('Most messages first; without those that were erased'),
-    top_emotes: SessionFigures.shape.top_emotes,
-    top_gifs: SessionFigures.shape.top_gifs,
-    viewer_markers: PlatformMarkers('StreamViewerMarkers', SessionFigures.shape.viewer_markers),
-    follower_markers: PlatformMarkers('StreamFollowerMarkers', SessionFigures.shape.follower_markers),
+    top_emotes: z.array(TopImage),
+    top_gifs: z.array(TopImage),
+    viewer_markers: StreamMarkers,
+    follower_markers: StreamMarkers,
+    viewers_by_category: z.array(CategoryViewers).describe('Longest first'),
     comparison: Comparison,
+    raids: z.array(ReceivedRaid).describe('Oldest first'),
   })
   .meta({ id: 'StreamReport' });
 export type StreamReport = z.output<typeof StreamReport>;
+
+/** A report with what its files draw. */
+export type DetailedReport = Omit<StreamReport, 'streams'> & {
+  streams: (z.output<typeof ReportStream> &
+    Pick<StreamFigures, 'categories' | 'message_interval_secs' | 'message_counts'> & { broadcast_ids: string[] })[];
+};
 
 export interface SessionFilter {
   from: string | null;
@@ -111,16 +144,7 @@ const SESSIONS = 'stream_sessions s left join live_session_figures l on l.sessio
 const COLUMNS = `s.id, s.is_live, s.title, s.platforms, s.categories, s.started_at,
   case when s.is_live then null else s.ended_at end as ended_at, coalesce(l.figures, s.figures) as figures`;
 
-interface SessionRow extends Record<string, unknown> {
-  id: string;
-  is_live: boolean;
-  title: string | null;
-  platforms: Platform[];
-  categories: string[];
-  started_at: string;
-  ended_at: string | null;
-  figures: SessionFigures | null;
-}
+type SessionRow = SummarisedSession & Record<string, unknown>;
 
 /** The account's sessions that match; ties in the order of their starts, newest first. */
 export async function sessionsOf(
@@ -164,8 +188,10 @@ export async function filterOptionsOf(
 ): Promise<{ platforms: string[]; categories: string[] }> {
   const [row] = await db.query<{ platforms: string[]; categories: string[] }>(
     `select
-       array(select distinct p from stream_sessions, unnest(platforms) p where account_id = $1 order by 1) as platforms,
-       array(select distinct c from stream_sessions, unnest(categories) c where account_id = $1 order by 1)
+       array(select distinct p collate "C" from stream_sessions, unnest(platforms) p where account_id = $1
+         order by 1) as platforms,
+       array(select distinct c collate "C" from stream_sessions, unnest(categories) c where account_id = $1
+         order by 1)
          as categories`,
     [account_id],
     'session-filter-options',
@@ -178,30 +204,73 @@ export async function reportOf(
   db: Queryable,
   account_id: string,
   session_id: string,
-): Promise<StreamReport | undefined> {
+): Promise<DetailedReport | undefined> {
   const [row] = await db.query<SessionRow>(
     `select ${COLUMNS} from ${SESSIONS} where s.account_id = $1 and s.id = $2`,
     [account_id, session_id],
     'session-report',
   );
   if (row === undefined) return undefined;
-  const figures = row.figures ?? noFigures(row);
-  const { streams, top_chatters, top_emotes, top_gifs, viewer_markers, follower_markers } = figures;
-  const byPlatform = <Markers>(markersOf: (stream: StreamFigures) => Markers) =>
-    streams.map((stream) => ({ platform: stream.platform, markers: markersOf(stream) }));
+  const { figures } = row;
+  const streams = figures?.streams ?? [];
   return {
-    summary: summaryOf(row),
-    streams: streams.map(({ top_chatters: _chatters, top_emotes: _emotes, top_gifs: _gifs, ...stream }) => ({
-      ...stream,
-      shared_chat_sources: null,
-    })),
-    top_chatters: await named(db, account_id, top_chatters),
-    top_emotes,
-    top_gifs,
-    viewer_markers: { total: viewer_markers, platforms: byPlatform((stream) => stream.viewer_markers) },
-    follower_markers: { total: follower_markers, platforms: byPlatform((stream) => stream.follower_markers) },
+    ...summaryOf(row),
+    streams: streams.map((stream) => ({ ...stream, ...shownFigures(stream), shared_chat_sources: null })),
+    top_chatters: await named(db, account_id, figures?.top_chatters.slice(0, TOP_SHOWN) ?? []),
+    top_emotes: topImages(figures?.top_emotes ?? []),
+    top_gifs: topImages(figures?.top_gifs ?? []),
+    viewer_markers: markersOf(figures?.viewer_markers ?? null, streams, 'viewer_markers'),
+    follower_markers: markersOf(figures?.follower_markers ?? null, streams, 'follower_markers'),
+    viewers_by_category: viewersByCategory(streams),
     comparison: await comparisonOf(db, account_id, row),
+    raids: figures?.received_raids ?? [],
   };
+}
+
+/** Rows of a top list as answers have them. */
+const TOP_SHOWN = 25;
+
+/** Emotes or GIFs in the shape of answers, at most 25. */
+export const topImages = (
+  rows: readonly (Omit<TopImage, 'alt'> & ({ name: string } | { alt: string }))[],
+): TopImage[] =>
+  rows.slice(0, TOP_SHOWN).map((row) => {
+    const { id, url, provider, count } = row;
+    return { id, url, provider, alt: 'alt' in row ? row.alt : row.name, count };
+  });
+
+function markersOf(
+  total: NonNullable<StreamMarkers['total']> | null,
+  streams: readonly StreamFigures[],
+  name: 'viewer_markers' | 'follower_markers',
+): StreamMarkers {
+  const platforms = new Map<string, StreamMarkers['platforms'][number]>();
+  for (const { platform, [name]: markers } of streams) {
+    if (markers === null) continue;
+    const { first, last, peak, peak_at } = markers;
+    const known = platforms.get(platform);
+    if (known === undefined) platforms.set(platform, { platform, first, last, peak, peak_at });
+    else platforms.set(platform, { ...known, last, ...(peak > known.peak && { peak, peak_at }) });
+  }
+  return { total, platforms: [...platforms.values()] };
+}
+
+function viewersByCategory(streams: readonly StreamFigures[]): StreamReport['viewers_by_category'] {
+  const sums = new Map<string, { seconds: number; viewer_secs: number }>();
+  for (const { category, duration_secs, avg_viewers } of streams.flatMap(({ categories }) => categories)) {
+    const { seconds, viewer_secs } = sums.get(category) ?? { seconds: 0, viewer_secs: 0 };
+    sums.set(category, {
+      seconds: seconds + duration_secs,
+      viewer_secs: viewer_secs + avg_viewers * duration_secs,
+    });
+  }
+  return [...sums]
+    .map(([category, { seconds, viewer_secs }]) => ({
+      category,
+      duration_secs: seconds,
+      avg_viewers: seconds === 0 ? 0 : Math.round(viewer_secs / seconds),
+    }))
+    .sort((a, b) => b.duration_secs - a.duration_secs || (a.category < b.category ? -1 : 1));
 }
 
 /** Adds the names of chatters; those without a row are left out. */
@@ -210,9 +279,9 @@ async function named(
   account_id: string,
   chatters: SessionFigures['top_chatters'],
 ): Promise<StreamReport['top_chatters']> {
-  type Person = Omit<StreamReport['top_chatters'][number], 'platform' | 'message_count'> & { person_key: string };
-  const rows = await db.query<Person & Record<string, unknown>>(
-    `select person_key, platform_user_id, username, display_name, avatar_url from platform_users
+  type Person = Pick<StreamReport['top_chatters'][number], 'platform_user_id' | 'display_name'>;
+  const rows = await db.query<Person & { person_key: string }>(
+    `select person_key, platform_user_id, coalesce(display_name, username) as display_name from platform_users
      where account_id = $1 and person_key = any($2)`,
     [account_id, chatters.map(({ person_key }) => person_key)],
     'session-chatters',
@@ -242,57 +311,13 @@ async function comparisonOf(
   return row!;
 }
 
-/** A live session that was not counted yet. */
-function noFigures({ title, categories, started_at }: SessionRow): SessionFigures {
-  const nothing = { title, titles: [], categories, streams: [], top_chatters: [], top_emotes: [], top_gifs: [] };
-  const viewers = { peak_viewers: null, avg_viewers: null, hours_watched: null };
-  const events = { new_followers: null, new_paid_subs: null, resubs: null, sub_upgrades: null, gifted_subs: null };
-  return {
-    ...nothing,
-    duration_secs: Math.max(0, Math.floor((Date.now() - Date.parse(started_at)) / 1000)),
-    ...viewers,
-    ...{ total_messages: 0, unique_chatters: 0, emote_count: 0, gif_count: 0, rows_counted: 0 },
-    ...events,
-    ...{ bits: null, raids: null, raid_viewers: null, viewer_markers: null, follower_markers: null },
-    received_raids: [],
-  };
-}
-
-const SUMS = Object.keys(StreamSums.shape) as (keyof StreamSums)[];
-
-function summaryOf(row: SessionRow): SessionSummary {
-  const figures = row.figures ?? noFigures(row);
-  const { id, is_live, platforms, started_at, ended_at } = row;
-  const { duration_secs, new_followers } = figures;
-  const hours = duration_secs / 3600;
-  return {
-    id,
-    session_type: platforms.length > 1 ? 'multi' : 'single',
-    is_live,
-    title: figures.title ?? row.title,
-    platforms,
-    categories: row.categories,
-    started_at,
-    ended_at,
-    duration_secs,
-    ...(Object.fromEntries(SUMS.map((name) => [name, figures[name]])) as StreamSums),
-    followers_per_hour: new_followers === null || hours === 0 ? null : Math.round((new_followers / hours) * 10) / 10,
-  };
-}
-
-/** A sample of a session's broadcast, taken once a minute. Source: spec doc2 §2.14. */
+/** A sample of a session, taken once a minute. Source: spec doc2 §2.14. */
 export const SessionSample = z
-  .object({
-    sampled_at: dateTime,
-    platform: z.enum(PLATFORMS),
-    broadcast_id: z.string(),
-    viewer_count: z.int().min(0),
-    follower_count: z.int().nullable(),
-    title: z.string().nullable(),
-    category: z.string().nullable(),
-  })
+  .object({ platform: z.string(), sampled_at: dateTime, viewer_count: z.int().min(0) })
   .meta({ id: 'StreamSample' });
 export type SessionSample = z.output<typeof SessionSample>;
+/** With the broadcast, which the place of a sample needs. */
+export type SampleRow = SessionSample & { platform: Platform; broadcast_id: string };
 
 /** Place of a sample in its session. */
 export const SampleKey = z.tuple([z.iso.datetime(), z.enum(PLATFORMS), z.string().max(500)]);
@@ -302,10 +327,9 @@ export function samplesOf(
   db: Queryable,
   session_id: string,
   { platform, after, limit }: { platform: Platform | null; after: z.output<typeof SampleKey> | null; limit: number },
-): Promise<SessionSample[]> {
-  return db.query<SessionSample & Record<string, unknown>>(
-    `select m.sampled_at, m.platform, m.broadcast_id, m.viewer_count, m.follower_count, m.stream_title as title,
-       m.category
+): Promise<SampleRow[]> {
+  return db.query<SampleRow & Record<string, unknown>>(
+    `select m.platform, m.sampled_at, m.viewer_count, m.broadcast_id
      from session_streams x join stream_samples m using (account_id, platform, broadcast_id)
      where x.session_id = $1 and ($2::text is null or x.platform = $2) and m.sampled_at >= x.started_at
        and ($3::timestamptz is null or (m.sampled_at, m.platform, m.broadcast_id) > ($3::timestamptz, $4, $5))
@@ -315,17 +339,20 @@ export function samplesOf(
   );
 }
 
-/** At most `most` samples of a session, evenly spread, oldest first. */
-export function thinnedSamplesOf(db: Queryable, session_id: string, most: number): Promise<SessionSample[]> {
+/** Points of a platform in an answer. */
+export const MAX_POINTS = 1_440;
+
+/** Samples of a session, oldest first; of a platform with too many the maximum of each interval. */
+export function thinnedSamplesOf(db: Queryable, session_id: string): Promise<SessionSample[]> {
   return db.query<SessionSample & Record<string, unknown>>(
-    `select sampled_at, platform, broadcast_id, viewer_count, follower_count, title, category from (
-       select m.sampled_at, m.platform, m.broadcast_id, m.viewer_count, m.follower_count, m.stream_title as title,
-         m.category, row_number() over (order by m.sampled_at, m.platform, m.broadcast_id) - 1 as place,
-         count(*) over () as total
+    `select platform, min(sampled_at) as sampled_at, max(viewer_count) as viewer_count from (
+       select m.platform, m.sampled_at, m.viewer_count,
+         (row_number() over (partition by m.platform order by m.sampled_at, m.broadcast_id) - 1)
+           / ceil(count(*) over (partition by m.platform) / ${MAX_POINTS}.0)::bigint as interval
        from session_streams x join stream_samples m using (account_id, platform, broadcast_id)
        where x.session_id = $1 and m.sampled_at >= x.started_at) numbered
-     where place % greatest(1, ceil(total / $2::double precision))::bigint = 0 order by place`,
-    [session_id, most],
+     group by platform, interval order by 2, 1`,
+    [session_id],
     'session-samples-thinned',
   );
 }

@@ -1,5 +1,5 @@
 import PDFDocument from 'pdfkit';
-import type { StreamReport } from '../../../views/history/stream-sessions';
+import type { DetailedReport } from '../../../views/history/stream-sessions';
 import { fontRuns, LATIN, readFont } from './report-fonts';
 import { durationText, printedFigures, printedLine } from './report-text';
 
@@ -15,15 +15,15 @@ const TOP_ROWS = 15;
 const MAX_TEXT = 120;
 
 export interface DrawnReport {
-  report: StreamReport;
+  report: DetailedReport;
   /** Viewers of each stream of the report, by time. */
   viewers: readonly (readonly number[])[];
 }
 
 /** Draws a report as a PDF: figures, charts of viewers and messages, and the lists. No picture is fetched. */
 export function drawReport({ report, viewers }: DrawnReport): Promise<Uint8Array> {
-  const { summary, streams } = report;
-  const title = printedLine(summary.title ?? 'Stream report');
+  const { streams } = report;
+  const title = printedLine(report.title ?? 'Stream report');
   const document = new PDFDocument({ size: 'A4', margin: MARGIN, info: { Title: title, CreationDate: new Date(0) } });
   const chunks: Buffer[] = [];
   document.on('data', (chunk: Buffer) => chunks.push(chunk));
@@ -33,16 +33,16 @@ export function drawReport({ report, viewers }: DrawnReport): Promise<Uint8Array
   });
   const pen = new Pen(document);
   pen.text(title, { size: titleSize(title) });
-  pen.text(`${summary.started_at} to ${summary.ended_at ?? 'now'} (UTC) · ${summary.platforms.join(', ')}`, {
+  pen.text(`${report.started_at} to ${report.ended_at ?? 'now'} (UTC) · ${report.platforms.join(', ')}`, {
     size: 9,
     color: FAINT,
   });
   pen.gap(10);
-  pen.figures(printedFigures(summary));
+  pen.figures(printedFigures(report));
   for (const [place, stream] of streams.entries()) {
     pen.heading(`${stream.platform}: ${printedLine(stream.title ?? 'untitled')}`);
     pen.text(`${stream.started_at}, ${durationText(stream.duration_secs)}`, { size: 9, color: FAINT });
-    pen.figures(printedFigures({ ...stream, id: stream.broadcast_id }));
+    pen.figures(printedFigures(stream));
     const viewed = viewers[place]!;
     if (viewed.length > 0) pen.chart('Viewers', viewed, 'over the stream');
     pen.chart('Messages', stream.message_counts, `every ${stream.message_interval_secs / 60} min`);
@@ -55,11 +55,11 @@ export function drawReport({ report, viewers }: DrawnReport): Promise<Uint8Array
   }
   pen.list(
     'Top chatters',
-    report.top_chatters.map((one): Row => [one.display_name ?? one.username ?? 'unnamed', String(one.message_count)]),
+    report.top_chatters.map((one): Row => [one.display_name ?? 'unnamed', String(one.message_count)]),
   );
   pen.list(
     'Top emotes',
-    report.top_emotes.map((one): Row => [one.name, String(one.count)]),
+    report.top_emotes.map((one): Row => [one.alt, String(one.count)]),
   );
   pen.list(
     'Top GIFs',

@@ -1,8 +1,14 @@
 import { Zip, ZipDeflate } from 'fflate';
 import { rateLimited } from '../../../app/operation';
 import type { Attachment, Chunks } from '../../../kernel/operations/transfers';
-import type { SampleKey, SessionSample, StreamReport } from '../../../views/history/stream-sessions';
+import {
+  type DetailedReport,
+  type SampleKey,
+  type SampleRow,
+  StreamReport,
+} from '../../../views/history/stream-sessions';
 import type { z } from 'zod';
+import { SessionSummary } from '../../../domain/history/session-summary';
 import { reportPdf } from './report-pdf';
 import { textOf } from './report-text';
 
@@ -23,11 +29,11 @@ const SCHEMA_VERSION = 1;
 const SAMPLE_ROWS = 5_000;
 
 /** Samples behind a place; one more than asked for where there are more. */
-export type ReadSamples = (after: z.output<typeof SampleKey> | null, limit: number) => Promise<SessionSample[]>;
+export type ReadSamples = (after: z.output<typeof SampleKey> | null, limit: number) => Promise<SampleRow[]>;
 
 /** Makes the file of a finished session; its samples are read as the file is sent. */
-export async function reportFile(format: ReportFormat, report: StreamReport, read: ReadSamples): Promise<Attachment> {
-  const { id, started_at } = report.summary;
+export async function reportFile(format: ReportFormat, report: DetailedReport, read: ReadSamples): Promise<Attachment> {
+  const { id, started_at } = report;
   const extension = format === 'csv' ? 'zip' : format;
   return {
     filename: `stream-report-${started_at.slice(0, '2026-01-01'.length)}-${id}.${extension}`,
@@ -38,7 +44,7 @@ export async function reportFile(format: ReportFormat, report: StreamReport, rea
 
 function contentOf(
   format: ReportFormat,
-  report: StreamReport,
+  report: DetailedReport,
   read: ReadSamples,
 ): Chunks | string | Promise<Uint8Array> {
   switch (format) {
@@ -53,7 +59,7 @@ function contentOf(
   }
 }
 
-async function* samplesFrom(read: ReadSamples): AsyncIterable<SessionSample> {
+async function* samplesFrom(read: ReadSamples): AsyncIterable<SampleRow> {
   let after: z.output<typeof SampleKey> | null = null;
   for (;;) {
     const rows = await read(after, SAMPLE_ROWS);
@@ -69,8 +75,10 @@ async function* samplesFrom(read: ReadSamples): AsyncIterable<SessionSample> {
 const MAX_POINTS = 480;
 
 /** Viewers of each stream of the report, by time; of a long stream the most of each interval. */
-async function viewersOf({ streams }: StreamReport, read: ReadSamples): Promise<number[][]> {
-  const places = new Map(streams.map(({ platform, broadcast_id }, place) => [`${platform}/${broadcast_id}`, place]));
+async function viewersOf({ streams }: DetailedReport, read: ReadSamples): Promise<number[][]> {
+  const places = new Map(
+    streams.flatMap(({ platform, broadcast_ids }, place) => broadcast_ids.map((id) => [`${platform}/${id}`, place])),
+  );
   const viewers: number[][] = streams.map(() => []);
   for await (const { platform, broadcast_id, viewer_count } of samplesFrom(read)) {
     const place = places.get(`${platform}/${broadcast_id}`);
@@ -88,13 +96,14 @@ async function* encoded(texts: AsyncIterable<string>): AsyncIterable<Uint8Array>
   for await (const text of texts) yield encoder.encode(text);
 }
 
-async function* jsonParts(report: StreamReport, read: ReadSamples): AsyncIterable<string> {
-  const { streams, ...others } = report;
-  const head = { schema_version: SCHEMA_VERSION, ...others, platform_metrics: streams };
-  yield `${JSON.stringify(head).slice(0, -1)},"timeseries":[`;
+async function* jsonParts(report: DetailedReport, read: ReadSamples): AsyncIterable<string> {
+  const shown = StreamReport.parse(report);
+  const head = { schema_version: SCHEMA_VERSION, report: shown, platform_metrics: shown.streams };
+  yield `${JSON.stringify(head).slice(0, -1)},"samples":[`;
   let separator = '';
   for await (const sample of samplesFrom(read)) {
-    yield `${separator}${JSON.stringify(sample)}`;
+    const { platform, sampled_at, viewer_count } = sample;
+    yield `${separator}${JSON.stringify({ platform, sampled_at, viewer_count })}`;
     separator = ',';
   }
   yield ']}';
@@ -104,7 +113,7 @@ type Cell = string | number | boolean | null | readonly string[];
 type Rows = Iterable<Record<string, Cell>> | AsyncIterable<Record<string, Cell>>;
 
 /** A ZIP of CSV files, made as it is sent. */
-async function* zipped(report: StreamReport, read: ReadSamples): AsyncIterable<Uint8Array> {
+async function* zipped(report: DetailedReport, read: ReadSamples): AsyncIterable<Uint8Array> {
   const made: Uint8Array[] = [];
   const zip = new Zip((error, chunk) => {
     if (error) throw error;
@@ -113,7 +122,7 @@ async function* zipped(report: StreamReport, read: ReadSamples): AsyncIterable<U
   const encoder = new TextEncoder();
   for (const [name, columns, rows] of csvFiles(report, read)) {
     const file = new ZipDeflate(name);
-    file.mtime = new Date(report.summary.ended_at ?? report.summary.started_at);
+    file.mtime = new Date(report.ended_at ?? report.started_at);
     zip.add(file);
     file.push(encoder.encode(`${columns.join(',')}\r\n`));
     for await (const row of rows) {
@@ -126,22 +135,22 @@ async function* zipped(report: StreamReport, read: ReadSamples): AsyncIterable<U
   yield* made;
 }
 
-const CHATTERS = ['platform', 'platform_user_id', 'username', 'display_name', 'message_count'];
-const SAMPLES = ['sampled_at', 'platform', 'broadcast_id', 'viewer_count', 'follower_count', 'title', 'category'];
+const CHATTERS = ['platform', 'platform_user_id', 'display_name', 'message_count'];
+const SAMPLES = ['platform', 'sampled_at', 'viewer_count'];
+const SUMMARY = Object.keys(SessionSummary.shape);
+const STREAM = Object.keys(StreamReport.shape.streams.element.shape).filter((name) => name !== 'shared_chat_sources');
+const IMAGES = ['id', 'alt', 'provider', 'url', 'count'];
 
-function csvFiles(report: StreamReport, read: ReadSamples): [name: string, columns: readonly string[], rows: Rows][] {
-  const { summary, streams } = report;
-  const stream_columns = Object.keys(streams[0] ?? {}).filter((name) => !NESTED.has(name));
+function csvFiles(report: DetailedReport, read: ReadSamples): [name: string, columns: readonly string[], rows: Rows][] {
   return [
-    ['summary.csv', Object.keys(summary), [summary]],
-    ['streams.csv', stream_columns, streams as unknown as Iterable<Record<string, Cell>>],
+    ['summary.csv', SUMMARY, [report] as unknown as Iterable<Record<string, Cell>>],
+    ['streams.csv', STREAM, report.streams as unknown as Iterable<Record<string, Cell>>],
     ['timeseries.csv', SAMPLES, samplesFrom(read)],
     ['top_chatters.csv', CHATTERS, report.top_chatters],
-    ['top_emotes.csv', ['id', 'name', 'provider', 'url', 'count'], report.top_emotes],
-    ['top_gifs.csv', ['id', 'alt', 'provider', 'url', 'count'], report.top_gifs],
+    ['top_emotes.csv', IMAGES, report.top_emotes],
+    ['top_gifs.csv', IMAGES, report.top_gifs],
   ];
 }
-const NESTED = new Set(['viewer_markers', 'follower_markers', 'categories', 'message_counts', 'shared_chat_sources']);
 
 /** First characters by which spreadsheets take a cell for a formula. */
 const FORMULA = /^[=+\-@\t\r]/;

@@ -1,3 +1,4 @@
+import type { ShownFigures } from '../../../domain/history/session-summary';
 import type { StreamReport } from '../../../views/history/stream-sessions';
 
 /** Reports as plain text. */
@@ -12,12 +13,7 @@ export const durationText = (seconds: number): string =>
   `${Math.floor(seconds / 3600)}h ${String(Math.floor((seconds % 3600) / 60)).padStart(2, '0')}m`;
 
 /** Figures by their labels, as they are printed. */
-export const printedFigures = (
-  figures: Omit<
-    StreamReport['summary'],
-    'followers_per_hour' | 'is_live' | 'session_type' | 'platforms' | 'categories'
-  >,
-): [label: string, value: string][] => [
+export const printedFigures = (figures: ShownFigures & { duration_secs: number }): [label: string, value: string][] => [
   ['Duration', durationText(figures.duration_secs)],
   ['Peak viewers', number(figures.peak_viewers)],
   ['Average viewers', number(figures.avg_viewers)],
@@ -26,38 +22,33 @@ export const printedFigures = (
   ['Unique chatters', number(figures.unique_chatters)],
   ['New followers', number(figures.new_followers)],
   ['New paid subscriptions', number(figures.new_paid_subs)],
-  ['Renewed subscriptions', number(figures.resubs)],
   ['Gifted subscriptions', number(figures.gifted_subs)],
-  ['Bits', number(figures.bits)],
-  ['Raids', number(figures.raids)],
   ['Emotes', number(figures.emote_count)],
   ['GIFs', number(figures.gif_count)],
 ];
 
 export function textOf(report: StreamReport): string {
-  const { summary, streams, top_chatters, top_emotes } = report;
+  const { streams, top_chatters, top_emotes } = report;
   const out = [
-    printedLine(summary.title ?? 'Stream report'),
-    `${summary.started_at} to ${summary.ended_at ?? 'now'} (UTC), ${summary.platforms.join(', ')}`,
+    printedLine(report.title ?? 'Stream report'),
+    `${report.started_at} to ${report.ended_at ?? 'now'} (UTC), ${report.platforms.join(', ')}`,
     '',
-    ...printedFigures(summary).map(([label, value]) => `${label}: ${value}`),
+    ...printedFigures(report).map(([label, value]) => `${label}: ${value}`),
   ];
   for (const stream of streams) {
     out.push('', `${stream.platform}: ${printedLine(stream.title ?? 'untitled')}`);
-    out.push(...printedFigures({ ...stream, id: stream.broadcast_id }).map(([label, value]) => `  ${label}: ${value}`));
+    out.push(...printedFigures(stream).map(([label, value]) => `  ${label}: ${value}`));
   }
   const list = (title: string, rows: readonly string[]) => {
     if (rows.length > 0) out.push('', title, ...rows.map((row, place) => `  ${place + 1}. ${row}`));
   };
   list(
     'Top chatters',
-    top_chatters.map(
-      (one) => `${printedLine(one.display_name ?? one.username ?? 'unnamed')}: ${number(one.message_count)}`,
-    ),
+    top_chatters.map((one) => `${printedLine(one.display_name ?? 'unnamed')}: ${number(one.message_count)}`),
   );
   list(
     'Top emotes',
-    top_emotes.map((one) => `${printedLine(one.name)}: ${number(one.count)}`),
+    top_emotes.map((one) => `${printedLine(one.alt)}: ${number(one.count)}`),
   );
   return `${out.join('\n')}\n`;
 }

@@ -139,7 +139,7 @@ async function streamed() {
 
 interface Session {
   id: string;
-  is_live: boolean;
+  status: string;
   [figure: string]: unknown;
 }
 const list = async (query = '') => (await owner.get(`/v1/history${query}`)).body.data as Session[];
@@ -147,8 +147,8 @@ const list = async (query = '') => (await owner.get(`/v1/history${query}`)).body
 const living = () =>
   eventually(async () => {
     const sessions = await list();
-    return sessions.length === 2 && sessions.some(({ is_live }) => !is_live)
-      ? sessions.find(({ is_live }) => is_live)
+    return sessions.length === 2 && sessions.some(({ status }) => status === 'finalized')
+      ? sessions.find(({ status }) => status === 'live')
       : undefined;
   }, 'the live session');
 
@@ -163,7 +163,7 @@ describe('a session', () => {
       const updated: any = await listener.next(
         (one: any) => one.event_type === 'history:session_updated' && one.data.total_messages === 1,
       );
-      expect(updated.data).toMatchObject({ session_id: id, is_live: true, platforms: ['kick'] });
+      expect(updated.data).toMatchObject({ session_id: id, id, status: 'live', platforms: ['kick'] });
       expect((await list()).find((one) => one.id === id)).toMatchObject({ total_messages: 1, unique_chatters: 1 });
     } finally {
       listener.close();
