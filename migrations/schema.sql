@@ -1316,6 +1316,7 @@ create table session_streams (
   constraint session_streams_pkey PRIMARY KEY (session_id, platform, broadcast_id)
 );
 CREATE INDEX session_streams_account ON public.session_streams USING btree (account_id);
+CREATE INDEX session_streams_channel ON public.session_streams USING btree (platform, platform_channel_id);
 
 create table sessions (
   id uuid not null,

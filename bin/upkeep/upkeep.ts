@@ -25,6 +25,7 @@ import { ensureEventLogPartitions } from '../../projections/events/event-log-par
 import { trimRetriedLetters } from '../../projections/runtime/dead-letter/dead-letters';
 import { ensureLedgerPartitions, trimBodies } from '../../projections/runtime/ledger/ledger';
 import { ensureStreamSamplePartitions } from '../../projections/history/stream-samples';
+import { publicStreamOf } from '../../views/history/public-stats';
 import { OPERATIONS } from '../areas';
 
 const MINUTE_MS = 60_000;
@@ -52,7 +53,13 @@ export function upkeep(parts: UpkeepParts): JobDeclaration[] {
   const uploads = OPERATIONS.flatMap(({ takes }) => takes ?? []);
   const every = (every_ms: number, name: string, run: Parameters<typeof recurring>[2], timeout_ms?: number) =>
     recurring(every_ms, name, run, log, timeout_ms);
-  const sessions = { db, events, grace_ms, bots, announce: announceSession({ live, db }) };
+  const sessions = {
+    db,
+    events,
+    grace_ms,
+    bots,
+    announce: announceSession({ live, publicStream: (of, id) => publicStreamOf(db, of, id) }),
+  };
   return [
     // A session of millions of messages takes longer than the period.
     every(sessions_ms, 'stream-sessions', (signal) => sweepSessions(sessions, signal), 10 * MINUTE_MS),

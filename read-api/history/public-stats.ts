@@ -2,8 +2,8 @@ import { z } from 'zod';
 import {
   feature,
   get,
+  invalid,
   notFound,
-  numbered,
   offset,
   permission,
   publicAccess,
@@ -12,20 +12,24 @@ import {
   whole,
 } from '../../app/operation';
 import type { Services } from '../../app/services';
-import { PLATFORMS, type Platform } from '../../domain/common/vendors';
+import { isPlatform, type Platform } from '../../domain/common/vendors';
 import { readChannelName } from '../../services/connections/channel-names';
 import { channelOfHandle, handlesOf } from '../../services/history/channel-handles';
 import {
   BROWSE_SORTS,
+  BrowsedChannel,
   browsedChannels,
-  ChannelPublicness,
+  EMOTE_SORTS,
   emotesOf,
+  GAME_SORTS,
   gamesOf,
-  PublicChannel,
-  publicChannelOf,
-  PublicChannelSummary,
   PublicEmote,
   PublicGame,
+} from '../../views/history/public-directories';
+import {
+  ChannelPublicness,
+  PublicChannel,
+  publicChannelOf,
   publicnessOf,
   PublicStream,
   publicStreamOf,
@@ -38,13 +42,20 @@ import {
 const CACHED = { cache_seconds: 60 };
 /** Everybody, while the kill-switch is on. Source: spec doc2 §4.2 "Public statistics". */
 const PUBLIC = [publicAccess, feature('system:public_stats')] as const;
-const platform = z.enum(PLATFORMS);
+const platform = z.string().min(1).max(50);
 const channel = z.string().min(1).max(200).describe('The login or handle in its address, whatever its case');
 const CHANNEL = z.object({ platform, channel });
 const broadcast_id = z.string().min(1).max(500);
-const errors = { NO_CHANNEL: notFound('Channel not found') };
-const STREAM_NOT_FOUND = { STREAM_NOT_FOUND: notFound('Stream not found') };
-const HISTORY_PAGES = { items: 50, most: 200, rest: 'data' } as const;
+const UNSUPPORTED = { UNSUPPORTED_PLATFORM: invalid('Unsupported platform') };
+const errors = { ...UNSUPPORTED, NO_CHANNEL: notFound('Channel not found') };
+const STREAM_NOT_FOUND = { ...UNSUPPORTED, STREAM_NOT_FOUND: notFound('Stream not found') };
+
+/** @throws DomainError UNSUPPORTED_PLATFORM */
+function platformOf(name: string, refuse: Refuse<typeof UNSUPPORTED>): Platform {
+  if (!isPlatform(name)) throw refuse('UNSUPPORTED_PLATFORM');
+  return name;
+}
+const HISTORY_PAGES = { items: 50, most: 200, rest: 'items' } as const;
 
 /** Publicness of the account's own channels. */
 export const channelPublicSettings = query({
@@ -80,11 +91,12 @@ export const publicChannelStats = query({
 /** @throws DomainError NO_CHANNEL for an unknown or closed channel, and for one without streams */
 async function publicChannel(
   services: Pick<Services, 'db' | 'hashes'>,
-  input: { platform: Platform; channel: string },
+  input: { platform: string; channel: string },
   refuse: Refuse<typeof errors>,
 ) {
-  const platform_channel_id = await channelOfHandle(services, input.platform, input.channel);
-  const of = { platform: input.platform, platform_channel_id: platform_channel_id ?? '' };
+  const of_platform = platformOf(input.platform, refuse);
+  const platform_channel_id = await channelOfHandle(services, of_platform, input.channel);
+  const of = { platform: of_platform, platform_channel_id: platform_channel_id ?? '' };
   const found = platform_channel_id === null ? undefined : await publicChannelOf(services.db, of);
   if (found === undefined) throw refuse('NO_CHANNEL');
   return { ...of, found };
@@ -199,7 +211,7 @@ export const publicStreamStats = query({
   output: PublicStream,
   errors: STREAM_NOT_FOUND,
   async run({ input, refuse }, { db }) {
-    const stream = await publicStreamOf(db, input.platform, input.broadcast_id);
+    const stream = await publicStreamOf(db, platformOf(input.platform, refuse), input.broadcast_id);
     if (stream === undefined) throw refuse('STREAM_NOT_FOUND');
     return stream;
   },
@@ -217,67 +229,89 @@ export const publicStreamMetadataHistory = query({
   output: StreamChange,
   errors: STREAM_NOT_FOUND,
   async run({ input, page, refuse }, { db }) {
-    const changes = await streamChangesOf(db, input, page);
+    const changes = await streamChangesOf(db, { ...input, platform: platformOf(input.platform, refuse) }, page);
     if (changes === undefined) throw refuse('STREAM_NOT_FOUND');
     return changes;
   },
 });
 
+/** Input of a directory; the first of `sorts` is the default. */
+const directory = <const Sorts extends readonly [string, ...string[]]>(sorts: Sorts) =>
+  z.object({
+    platform: platform.nullish(),
+    sort_by: z.enum(sorts).nullish().describe(`Default \`${sorts[0]}\``),
+    sort_dir: z.enum(['asc', 'desc']).nullish().describe('Default `desc`; missing figures come last'),
+  });
+function directoryOf<Sort extends string>(
+  input: {
+    platform?: string | null | undefined;
+    sort_by?: Sort | null | undefined;
+    sort_dir?: 'asc' | 'desc' | null | undefined;
+  },
+  first: Sort,
+  refuse: Refuse<typeof UNSUPPORTED>,
+) {
+  return {
+    platform: input.platform ? platformOf(input.platform, refuse) : null,
+    sort_by: input.sort_by ?? first,
+    sort_dir: input.sort_dir ?? 'desc',
+  };
+}
+
 /** The directory of channels. */
 export const publicChannelBrowse = query({
   name: 'publicChannelBrowse',
-  summary: 'Channels with public statistics',
+  summary: 'Channels with public statistics that streamed in the last 30 days',
   rest: get('/v1/public-stats/browse'),
-  pages: numbered('PublicChannelPage'),
+  pages: offset('PublicBrowsedChannelPage'),
   ...CACHED,
   guard: PUBLIC,
-  input: z.object({
-    platform: platform.nullish(),
-    category: z.string().max(500).nullish().describe('Streamed in the last 30 days'),
-    sort_by: z.enum(BROWSE_SORTS).nullish().describe('Highest first; default `last_streamed_at`'),
-  }),
-  output: PublicChannelSummary,
-  async run({ input, page }, services) {
-    const filter = {
-      platform: input.platform ?? null,
-      category: input.category ?? null,
-      sort_by: input.sort_by ?? 'last_streamed_at',
-    };
-    const { items, total } = await browsedChannels(services.db, filter, page);
+  input: directory(BROWSE_SORTS),
+  output: BrowsedChannel,
+  errors: UNSUPPORTED,
+  async run({ input, page, refuse }, services) {
+    const { items, total } = await browsedChannels(services.db, directoryOf(input, BROWSE_SORTS[0], refuse), page);
     const handles = await handlesOf(services, items);
-    const named = items.flatMap((item, at) => (handles[at] ? [{ ...item, channel: handles[at] }] : []));
-    return { items: named, total };
+    const named = await Promise.all(
+      items.map(async ({ platform_channel_id, ...item }, at) => ({
+        ...item,
+        channel_handle: handles[at],
+        channel_display_name: await readChannelName(services, { platform: item.platform, platform_channel_id }),
+      })),
+    );
+    return {
+      items: named.flatMap(({ channel_handle, ...item }) => (channel_handle ? [{ ...item, channel_handle }] : [])),
+      total,
+    };
   },
 });
-
-const DIRECTORY = z.object({ platform: platform.nullish(), search: z.string().max(200).nullish() });
 
 /** The directory of games. */
 export const publicGames = query({
   name: 'publicGames',
-  summary: 'Categories of the last 30 days, by the time that was streamed',
+  summary: 'Categories of the last 30 days',
   rest: get('/v1/public-stats/games'),
   per_minute: 30,
-  pages: numbered('PublicGamePage'),
+  pages: offset('PublicGamePage'),
   ...CACHED,
   guard: PUBLIC,
-  input: DIRECTORY,
+  input: directory(GAME_SORTS),
   output: PublicGame,
-  run: ({ input, page }, { db }) =>
-    gamesOf(db, { platform: input.platform ?? null, search: input.search || null }, page),
+  errors: UNSUPPORTED,
+  run: async ({ input, page, refuse }, { db }) => gamesOf(db, directoryOf(input, GAME_SORTS[0], refuse), page),
 });
 
 /** The directory of emotes. */
 export const publicEmotes = query({
   name: 'publicEmotes',
-  summary: 'Emotes of the last 30 days, by their use',
+  summary: 'Emotes of the last 30 days',
   rest: get('/v1/public-stats/emotes'),
   per_minute: 30,
-  pages: numbered('PublicEmotePage'),
+  pages: offset('PublicEmotePage'),
   ...CACHED,
   guard: PUBLIC,
-  input: DIRECTORY,
+  input: directory(EMOTE_SORTS),
   output: PublicEmote,
-  run: ({ input, page }, { db }) =>
-    emotesOf(db, { platform: input.platform ?? null, search: input.search || null }, page),
+  errors: UNSUPPORTED,
+  run: async ({ input, page, refuse }, { db }) => emotesOf(db, directoryOf(input, EMOTE_SORTS[0], refuse), page),
 });

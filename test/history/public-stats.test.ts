@@ -119,22 +119,28 @@ describe('a channel with a handle', () => {
     expect(body.data).toMatchObject({
       platform_channel_id: channel_id,
       source: 'first_party',
-      stream_count: 1,
-      total_duration_secs: 1200,
+      // With the live one, which has no samples.
+      stream_count: 2,
       peak_viewers: 29,
       avg_viewers: 20,
       total_messages: 1,
-      last_streamed_at: at(20),
       broadcaster_type: null,
-      recent_streams: [{ broadcast_id: 'b-1', title: 'Two', category: 'Go', is_live: false }],
+      recent_streams: [
+        { broadcast_id: 'b-2', ended_at: null },
+        { broadcast_id: 'b-1', title: 'Two', category: 'Go', ended_at: at(20), duration_secs: 1200 },
+      ],
     });
+    expect(Object.keys(body.data.recent_streams[1])).toEqual([
+      ...['broadcast_id', 'title', 'category', 'started_at', 'ended_at', 'duration_secs', 'peak_viewers'],
+      ...['avg_viewers', 'total_messages'],
+    ]);
     const gql = await nobody.gql(
       `{ publicChannelStats(platform: "twitch", channel: "${handle()}") { streamCount source recentStreams { title } } }`,
     );
     expect(gql.data.publicChannelStats).toEqual({
-      streamCount: 1,
+      streamCount: 2,
       source: 'first_party',
-      recentStreams: [{ title: 'Two' }],
+      recentStreams: [{ title: null }, { title: 'Two' }],
     });
   });
 
@@ -159,17 +165,21 @@ describe('a channel with a handle', () => {
       avg_viewer_series: [{ date, avg_viewers: 20 }],
     });
     for (const query of ['', '?range=DAYS_7']) expect((await channel(`/trends${query}`, handle())).status).toBe(400);
-    expect((await channel('/profile-history', handle())).body.data).toEqual([]);
+    expect((await channel('/profile-history', handle())).body).toEqual({ items: [], total: 0 });
     expect((await channel('/panel-history', handle())).body.data).toEqual([]);
     expect((await channel('/profile-history?limit=201', handle())).status).toBe(400);
-    expect((await nobody.get(`/v1/public-stats/channels/myspace/${handle()}`)).status).toBe(400);
+    for (const path of ['channels/myspace/x', 'streams/myspace/x', 'browse?platform=myspace'])
+      expect(await nobody.get(`/v1/public-stats/${path}`)).toMatchObject({
+        status: 400,
+        body: { error: 'VALIDATION_ERROR', message: 'Unsupported platform' },
+      });
   });
 
   test('shows a stream with its curve and changes, and its chatters once it wants to', async () => {
     const stream = () => nobody.get('/v1/public-stats/streams/twitch/b-1');
     const { body } = await stream();
     expect(body.data).toMatchObject({
-      summary: { broadcast_id: 'b-1', is_live: false, peak_viewers: 29, total_messages: 1 },
+      summary: { broadcast_id: 'b-1', ended_at: at(20), peak_viewers: 29, total_messages: 1 },
       emote_count: 1,
       top_emotes: [{ alt: 'Kappa', count: 1 }],
       new_followers: 1,
@@ -178,7 +188,7 @@ describe('a channel with a handle', () => {
     });
     expect(body.data.viewer_curve).toHaveLength(20);
     const changes = await nobody.get('/v1/public-stats/streams/twitch/b-1/metadata-history');
-    expect(changes.body.data).toEqual([
+    expect(changes.body.items).toEqual([
       { change_type: 'category', old_value: 'Chess', new_value: 'Go', changed_at: at(10) },
       { change_type: 'title', old_value: 'One', new_value: 'Two', changed_at: at(10) },
     ]);
@@ -195,7 +205,7 @@ describe('a channel with a handle', () => {
       const { status, body } = await nobody.get('/v1/public-stats/streams/twitch/b-2');
       return status === 200 ? body.data : undefined;
     }, 'the live stream');
-    expect(live.summary).toMatchObject({ is_live: true, ended_at: null });
+    expect(live.summary).toMatchObject({ broadcast_id: 'b-2', ended_at: null });
     const listener = await Listener.to(server.ws_url, server.credentials.access_token, 'public-stats:twitch:b-2');
     try {
       const first: any = await listener.next((one: any) => one.event_type === 'public-stats:bootstrap');
@@ -206,15 +216,30 @@ describe('a channel with a handle', () => {
   });
 
   test('stands in the directories', async () => {
-    const browse = await nobody.get('/v1/public-stats/browse?platform=twitch&sort_by=peak_viewers&category=Go');
-    expect(browse.body.data).toMatchObject([{ channel: handle(), stream_count: 1, peak_viewers: 29 }]);
+    const browse = await nobody.get('/v1/public-stats/browse?platform=twitch&sort_by=peak_viewers&sort_dir=asc');
+    expect(browse.body).toEqual({
+      items: [
+        {
+          ...{ platform: 'twitch', channel_handle: handle(), channel_display_name: `Name ${channel_id}` },
+          ...{ source: 'first_party', is_live: true, last_streamed_at: at(20) },
+          ...{ hours_watched: 6.5, peak_viewers: 29, stream_count: 1 },
+        },
+      ],
+      total: 1,
+    });
     const games = await nobody.get('/v1/public-stats/games');
-    expect(games.body.data).toEqual([
-      { category: 'Chess', channel_count: 1, stream_count: 1, duration_secs: 600, avg_viewers: 15 },
-      { category: 'Go', channel_count: 1, stream_count: 1, duration_secs: 600, avg_viewers: 25 },
+    expect(games.body.items).toEqual([
+      { category: 'Go', hours_watched: 4.2, peak_viewers: 29, stream_count: 1, channel_count: 1 },
+      { category: 'Chess', hours_watched: 2.5, peak_viewers: 29, stream_count: 1, channel_count: 1 },
     ]);
-    expect((await nobody.get('/v1/public-stats/games?search=GO')).body.data).toHaveLength(1);
-    expect((await nobody.get('/v1/public-stats/emotes')).body.data).toMatchObject([{ name: 'Kappa', count: 1 }]);
+    const second = await nobody.get('/v1/public-stats/games?limit=1&offset=1&sort_dir=asc');
+    expect(second.body).toMatchObject({ items: [{ category: 'Go' }], total: 2 });
+    const emotes = await nobody.get('/v1/public-stats/emotes');
+    expect(emotes.body.items).toEqual([
+      { id: '25', url: null, provider: 'twitch', alt: 'Kappa', count: 1, channel_count: 1 },
+    ]);
+    for (const query of ['browse?sort_by=x', 'games?limit=101', 'emotes?sort_dir=up'])
+      expect((await nobody.get(`/v1/public-stats/${query}`)).status).toBe(400);
   });
 
   test('disappears everywhere at once when its account opts out, and comes back', async () => {
@@ -232,7 +257,7 @@ describe('a channel with a handle', () => {
     for (const path of ['b-1', 'b-2', 'b-1/metadata-history'])
       expect((await nobody.get(`/v1/public-stats/streams/twitch/${path}`)).status).toBe(404);
     for (const path of ['browse', 'games', 'emotes'])
-      expect((await nobody.get(`/v1/public-stats/${path}`)).body.data).toEqual([]);
+      expect((await nobody.get(`/v1/public-stats/${path}`)).body).toEqual({ items: [], total: 0 });
     const log = await eventually(async () => {
       const { body } = await owner.get('/v1/account/audit-log?action=public_stats:channel_opted_out');
       return body.data?.[0];
@@ -264,7 +289,16 @@ describe('a channel with a handle', () => {
     const { id } = body.data.find((one: any) => one.status === 'finalized');
     expect((await owner.send('DELETE', `/v1/history/reports/${id}`, undefined)).status).toBe(204);
     expect((await nobody.get('/v1/public-stats/streams/twitch/b-1')).status).toBe(404);
+    // Its live stream is still there.
+    expect((await channel('', handle())).body.data).toMatchObject({ stream_count: 1 });
+    expect((await nobody.get('/v1/public-stats/games')).body).toEqual({ items: [], total: 0 });
+  });
+
+  test('is closed without a connection of an account with the feature', async () => {
+    const { body } = await owner.get('/v1/connections/channel');
+    const connection = body.data.find((one: any) => one.platform === 'twitch');
+    expect((await owner.send('DELETE', `/v1/channel-connections/${connection.id}`, undefined)).status).toBe(204);
     expect((await channel('', handle())).status).toBe(404);
-    expect((await nobody.get('/v1/public-stats/games')).body.data).toEqual([]);
+    expect((await nobody.get('/v1/public-stats/streams/twitch/b-2')).status).toBe(404);
   });
 });

@@ -329,10 +329,10 @@ describe('every operation, called from another account', () => {
       moderateChat: { action: 'BAN' },
       createPoll: { duration_secs: 60 },
       channelHistoryReportStats: { cursor: cursorOf('2020-01-01T00:00:00Z', 'kick', 'b') },
-      ...Object.fromEntries(
-        ['channelHistory', 'publicGames', 'publicEmotes'].map((name) => [name, { cursor: cursorOf(0, 25) }]),
-      ),
-      publicChannelBrowse: { cursor: cursorOf(0, 25), sort_by: 'peak_viewers' },
+      ...Object.fromEntries(['channelHistory'].map((name) => [name, { cursor: cursorOf(0, 25) }])),
+      publicChannelBrowse: { sort_by: 'peak_viewers', sort_dir: 'asc' },
+      publicGames: { sort_by: 'peak_viewers', sort_dir: 'asc' },
+      publicEmotes: { sort_by: 'channel_count', sort_dir: 'asc' },
       eraseYoutubeMemberData: { id: 'UCnobody' },
       // It is called so by then.
       dissolveAccount: { confirm_name: 'Stranger' },

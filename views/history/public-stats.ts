@@ -3,16 +3,15 @@ import { PLATFORMS, type Platform } from '../../domain/common/vendors';
 import type { StoredStream } from '../../domain/history/session-figures';
 import { DEFAULT_PUBLICNESS } from '../../domain/history/public-stats';
 import type { Queryable } from '../../engines/postgres/port';
-import { literal, Parameters } from '../../kernel/sql';
-import { TopImage, topImages } from './stream-sessions';
+import { channelClosed } from './channel-owners';
+import { MAX_POINTS, TopImage, topImages } from './stream-sessions';
 
 const dateTime = z.string().meta({ format: 'date-time' });
-const platform = z.enum(PLATFORMS);
 
 /** Whether an account's channel is public, as the account sees it. Source: spec doc2 §2.14. */
 export const ChannelPublicness = z
   .object({
-    platform,
+    platform: z.enum(PLATFORMS),
     platform_channel_id: z.string(),
     channel_name: z.string().nullable(),
     is_public: z.boolean(),
@@ -25,48 +24,36 @@ export type ChannelPublicness = z.output<typeof ChannelPublicness>;
 
 export const PublicStreamSummary = z
   .object({
-    platform,
     broadcast_id: z.string(),
     title: z.string().nullable(),
     category: z.string().nullable(),
-    is_live: z.boolean(),
     started_at: dateTime,
-    ended_at: dateTime.nullable(),
+    ended_at: dateTime.nullable().describe('Null while it is live'),
     duration_secs: z.int(),
     peak_viewers: z.int().nullable(),
-    avg_viewers: z.number().nullable(),
+    avg_viewers: z.int().nullable(),
     total_messages: z.int(),
   })
   .meta({ id: 'PublicStreamSummary' });
+type PublicStreamSummary = z.output<typeof PublicStreamSummary>;
 
-const sums = {
-  stream_count: z.int(),
-  total_duration_secs: z.int(),
-  peak_viewers: z.int().nullable(),
-  avg_viewers: z.number().nullable().describe('Weighted by the length of streams'),
-  total_messages: z.int(),
-  last_streamed_at: dateTime,
-};
-
-/** Sums of a channel's finished streams. Source: spec doc2 §2.14. */
+/** Sums of a channel's streams, live ones included. Source: spec doc2 §2.14. */
 export const PublicChannel = z
   .object({
-    platform,
     platform_channel_id: z.string(),
     channel_display_name: z.string().nullable(),
     source: z.enum(['first_party', 'external_crawler']),
-    ...sums,
+    stream_count: z.int(),
+    total_duration_secs: z.int(),
+    peak_viewers: z.int().nullable(),
+    avg_viewers: z.int().nullable().describe('Weighted by the length of streams'),
+    total_messages: z.int(),
+    last_streamed_at: dateTime,
     broadcaster_type: z.string().nullable().describe('`partner` or `affiliate`, where the platform reports it'),
     recent_streams: z.array(PublicStreamSummary).describe('The last ten'),
   })
   .meta({ id: 'PublicChannelStats' });
 export type PublicChannel = z.output<typeof PublicChannel>;
-
-/** A channel in the directory. */
-export const PublicChannelSummary = z
-  .object({ platform, channel: z.string().describe('Its handle'), platform_channel_id: z.string(), ...sums })
-  .meta({ id: 'PublicChannelSummary' });
-export type PublicChannelSummary = z.output<typeof PublicChannelSummary>;
 
 const PublicChatter = z
   .object({ display_name: z.string().nullable(), message_count: z.int() })
@@ -90,15 +77,6 @@ export const PublicStream = z
   .meta({ id: 'PublicStreamStats' });
 export type PublicStream = z.output<typeof PublicStream>;
 
-/** Points of a curve. */
-const MAX_POINTS = 480;
-/** Days that the directories of games and emotes look back. */
-const DIRECTORY_DAYS = 30;
-
-const closed = (of: string) => `exists (
-  select from public_channels p
-  where p.platform = ${of}.platform and p.platform_channel_id = ${of}.platform_channel_id and not p.is_public)`;
-
 /** Publicness of the account's channels, by platform. */
 export function publicnessOf(
   db: Queryable,
@@ -115,30 +93,98 @@ export function publicnessOf(
   );
 }
 
+type ChannelSums = Pick<
+  PublicChannel,
+  'stream_count' | 'total_duration_secs' | 'peak_viewers' | 'total_messages' | 'last_streamed_at'
+> & { avg_viewers: number | null };
+
+/** Streams that recent lists hold. */
+const RECENT = 10;
+
 /** Sums and latest streams of a public channel; undefined of one that has none or is closed. */
 export async function publicChannelOf(
   db: Queryable,
   of: { platform: Platform; platform_channel_id: string },
 ): Promise<Omit<PublicChannel, 'channel_display_name'> | undefined> {
   const values = [of.platform, of.platform_channel_id];
-  const [row] = await db.query<Omit<PublicChannelSummary, 'channel'> & Record<string, unknown>>(
-    `select platform, platform_channel_id, stream_count, total_duration_secs, peak_viewers, avg_viewers, total_messages,
-       last_streamed_at from public_channel_stats s
-     where platform = $1 and platform_channel_id = $2 and not ${closed('s')}`,
+  const [open] = await db.query<{ is_closed: boolean }>(
+    `select ${channelClosed('s')} as is_closed from (select $1::text as platform, $2::text as platform_channel_id) s`,
+    values,
+    'public-channel-open',
+  );
+  if (open!.is_closed) return undefined;
+  const [finished] = await db.query<ChannelSums & Record<string, unknown>>(
+    `select stream_count, total_duration_secs, peak_viewers, avg_viewers, total_messages, last_streamed_at
+     from public_channel_stats where platform = $1 and platform_channel_id = $2`,
     values,
     'public-channel',
   );
-  if (row === undefined) return undefined;
-  const recent_streams = await db.query<z.output<typeof PublicStreamSummary> & Record<string, unknown>>(
+  const live = await liveStreamsOf(db, of);
+  if (finished === undefined && live.length === 0) return undefined;
+  const recent = await db.query<PublicStreamSummary & Record<string, unknown>>(
     `select * from (
-       select distinct on (started_at, broadcast_id) platform, broadcast_id, title, category, false as is_live,
-         started_at, ended_at, duration_secs, peak_viewers, avg_viewers, total_messages
+       select distinct on (started_at, broadcast_id) broadcast_id, title, category, started_at, ended_at,
+         duration_secs, peak_viewers, round(avg_viewers) as avg_viewers, total_messages
        from public_streams where platform = $1 and platform_channel_id = $2
-       order by started_at desc, broadcast_id, account_id limit 10) recent`,
+       order by started_at desc, broadcast_id, account_id limit ${RECENT}) recent`,
     values,
     'public-channel-recent',
   );
-  return { ...row, source: 'first_party', broadcaster_type: null, recent_streams };
+  return {
+    platform_channel_id: of.platform_channel_id,
+    source: 'first_party',
+    ...withLive(finished, live),
+    broadcaster_type: null,
+    recent_streams: [...live, ...recent].slice(0, RECENT),
+  };
+}
+
+/** The channel's streams on air, newest first; of a stream that two accounts count one. */
+async function liveStreamsOf(
+  db: Queryable,
+  { platform: of, platform_channel_id }: { platform: Platform; platform_channel_id: string },
+): Promise<PublicStreamSummary[]> {
+  const rows = await db.query<{ figures: StoredStream }>(
+    `select distinct on (x ->> 'broadcast_id') x as figures
+     from session_streams t join stream_sessions s on s.id = t.session_id and s.is_live
+       join live_session_figures f on f.session_id = s.id, jsonb_array_elements(f.figures -> 'streams') x
+     where t.platform = $1 and t.platform_channel_id = $2 and x ->> 'platform' = $1
+       and x ->> 'platform_channel_id' = $2 and x ->> 'broadcast_id' = t.broadcast_id
+     order by x ->> 'broadcast_id', t.account_id`,
+    [of, platform_channel_id],
+    'public-channel-live',
+  );
+  return rows
+    .map(({ figures }) => summaryOf(figures, figures.ended_at))
+    .sort((a, b) => Date.parse(b.started_at) - Date.parse(a.started_at));
+}
+
+function summaryOf(figures: StoredStream, ended_at: string | null): PublicStreamSummary {
+  const { broadcast_id, title, category, started_at, duration_secs, peak_viewers, total_messages } = figures;
+  const avg_viewers = figures.avg_viewers === null ? null : Math.round(figures.avg_viewers);
+  const viewers = { peak_viewers, avg_viewers };
+  return { broadcast_id, title, category, started_at, ended_at, duration_secs, ...viewers, total_messages };
+}
+
+function withLive(finished: ChannelSums | undefined, live: readonly PublicStreamSummary[]) {
+  const { stream_count = 0, total_duration_secs = 0, total_messages = 0 } = finished ?? {};
+  const parts = [
+    { secs: total_duration_secs, viewers: finished?.avg_viewers ?? null },
+    ...live.map((one) => ({ secs: one.duration_secs, viewers: one.avg_viewers })),
+  ].filter(({ viewers }) => viewers !== null);
+  const secs = parts.reduce((sum, one) => sum + one.secs, 0);
+  const viewer_secs = parts.reduce((sum, one) => sum + one.secs * one.viewers!, 0);
+  const peaks = [finished?.peak_viewers ?? null, ...live.map((one) => one.peak_viewers)].filter((one) => one !== null);
+  const ends = live.map((one) => Date.parse(one.started_at) + one.duration_secs * 1000);
+  const last = Math.max(...ends, finished === undefined ? 0 : Date.parse(finished.last_streamed_at));
+  return {
+    stream_count: stream_count + live.length,
+    total_duration_secs: live.reduce((sum, one) => sum + one.duration_secs, total_duration_secs),
+    peak_viewers: peaks.length === 0 ? null : Math.max(...peaks),
+    avg_viewers: parts.length === 0 ? null : Math.round(secs === 0 ? parts.at(-1)!.viewers! : viewer_secs / secs),
+    total_messages: live.reduce((sum, one) => sum + one.total_messages, total_messages),
+    last_streamed_at: new Date(last).toISOString(),
+  };
 }
 
 /** Points by day in UTC since `from`. */
@@ -149,7 +195,7 @@ export async function trendsOf(
 ): Promise<{ date: string; avg_viewers: number | null; follower_count: number | null }[]> {
   return db.query(
     `select to_char(day, 'YYYY-MM-DD') as date, follower_count,
-       round(avg_viewers::numeric, 1)::double precision as avg_viewers from (
+       round(avg_viewers) as avg_viewers from (
        select (started_at at time zone 'UTC')::date as day,
          sum(avg_viewers * duration_secs) / nullif(sum(duration_secs) filter (where avg_viewers is not null), 0)
            as avg_viewers,
@@ -178,7 +224,7 @@ async function foundStream(db: Queryable, of: Platform, broadcast_id: string): P
          join stream_sessions s on s.id = f.session_id and s.is_live,
          jsonb_array_elements(f.figures -> 'streams') x
        where c.platform = $1 and c.broadcast_id = $2 and x ->> 'platform' = $1 and x ->> 'broadcast_id' = $2) found
-     where not ${closed('found')} order by is_live desc, account_id limit 1`,
+     where not ${channelClosed('found')} order by is_live desc, account_id limit 1`,
     [of, broadcast_id],
     'public-stream',
   );
@@ -193,15 +239,12 @@ export async function publicStreamOf(
   const found = await foundStream(db, of, broadcast_id);
   if (found === undefined) return undefined;
   const { figures, is_live } = found;
-  const { title, category, started_at, ended_at, duration_secs, peak_viewers, avg_viewers, total_messages } = figures;
   const { emote_count, top_emotes, gif_count, top_gifs, new_paid_subs, gifted_subs, new_followers } = figures;
-  const length = { started_at, ended_at: is_live ? null : ended_at, duration_secs };
-  const summary = { platform: of, broadcast_id, title, category, is_live, ...length };
   return {
-    summary: { ...summary, peak_viewers, avg_viewers, total_messages },
+    summary: summaryOf(figures, is_live ? null : figures.ended_at),
     ...{ emote_count, top_emotes: topImages(top_emotes), gif_count, top_gifs: topImages(top_gifs) },
     ...{ new_paid_subs, gifted_subs, new_followers },
-    viewer_curve: await curveOf(db, found, of, broadcast_id),
+    viewer_curve: await curveOf(db, found),
     top_chatters: (await showsChatters(db, of, found.platform_channel_id)) ? await chattersOf(db, found) : null,
     shared_chat_sources: null,
   };
@@ -229,22 +272,21 @@ function chattersOf(db: Queryable, { account_id, figures }: Found): Promise<z.ou
   );
 }
 
-function curveOf(
-  db: Queryable,
-  { account_id }: Found,
-  of: Platform,
-  broadcast_id: string,
-): Promise<PublicStream['viewer_curve']> {
+function curveOf(db: Queryable, { account_id, figures }: Found): Promise<PublicStream['viewer_curve']> {
   return db.query(
-    `select sampled_at, viewer_count from (
-       select sampled_at, viewer_count, row_number() over (order by sampled_at) - 1 as place,
-         count(*) over () as total
-       from stream_samples where account_id = $1 and platform = $2 and broadcast_id = $3) numbered
-     where place % greatest(1, ceil(total / ${MAX_POINTS}::double precision))::bigint = 0 order by sampled_at`,
-    [account_id, of, broadcast_id],
+    `select min(sampled_at) as sampled_at, max(viewer_count) as viewer_count from (
+       select sampled_at, viewer_count, (row_number() over (order by sampled_at) - 1)
+         / ceil(count(*) over () / ${MAX_POINTS}.0)::bigint as interval
+       from stream_samples where account_id = $1 and platform = $2 and broadcast_id = any($3)) numbered
+     group by interval order by 1`,
+    [account_id, figures.platform, broadcastsOf(figures)],
     'public-stream-curve',
   );
 }
+
+/** Figures of an earlier release have no list. */
+const broadcastsOf = ({ broadcast_id, broadcast_ids }: Partial<StoredStream>): string[] =>
+  broadcast_ids ?? [broadcast_id!];
 
 /** Change of a stream's title or category, as the samples show it. */
 export const StreamChange = z
@@ -268,7 +310,7 @@ export async function streamChangesOf(
     `with sampled as (
        select sampled_at, stream_title, category, lag(stream_title) over w as old_title,
          lag(category) over w as old_category, row_number() over w as place
-       from stream_samples where account_id = $1 and platform = $2 and broadcast_id = $3
+       from stream_samples where account_id = $1 and platform = $2 and broadcast_id = any($3)
        window w as (order by sampled_at)
      ), changes as (
        select 'title' as change_type, old_title as old_value, stream_title as new_value, sampled_at as changed_at
@@ -280,115 +322,8 @@ export async function streamChangesOf(
      select counted.total, page.* from (select count(*)::int as total from changes) counted
        left join (select * from changes order by changed_at desc, change_type limit $4 offset $5) page on true
      order by changed_at desc, change_type`,
-    [found.account_id, of, broadcast_id, limit, offset],
+    [found.account_id, of, broadcastsOf(found.figures), limit, offset],
     'public-stream-changes',
   );
   return { items: rows.filter(({ change_type }) => change_type !== null), total: rows[0]!.total };
-}
-
-export const BROWSE_SORTS = [
-  ...['last_streamed_at', 'peak_viewers', 'avg_viewers', 'total_messages', 'stream_count', 'total_duration_secs'],
-] as const;
-
-/** The directory of public channels with a handle. */
-export async function browsedChannels(
-  db: Queryable,
-  filter: { platform: Platform | null; category: string | null; sort_by: string },
-  { limit, offset }: { limit: number; offset: number },
-): Promise<{ items: Omit<PublicChannelSummary, 'channel'>[]; total: number }> {
-  const p = new Parameters();
-  const wanted = [
-    `not ${closed('s')}`,
-    `exists (select from channel_handles h
-       where h.platform = s.platform and h.platform_channel_id = s.platform_channel_id)`,
-  ];
-  if (filter.platform !== null) wanted.push(`s.platform = ${p.add(filter.platform)}`);
-  if (filter.category !== null) {
-    wanted.push(`exists (select from public_stream_categories c where c.platform = s.platform
-      and c.platform_channel_id = s.platform_channel_id and c.category = ${p.add(filter.category)}
-      and c.started_at > now() - interval '${DIRECTORY_DAYS} days')`);
-  }
-  const from = `public_channel_stats s where ${wanted.join(' and ')}`;
-  const order = `s.${filter.sort_by} desc nulls last, s.platform, s.platform_channel_id`;
-  return pageOf(db, p, {
-    rows: `select s.* from ${from} order by ${order}`,
-    count: `select count(*)::int as total from ${from}`,
-    page: { limit, offset },
-  });
-}
-
-export const PublicGame = z
-  .object({
-    category: z.string(),
-    channel_count: z.int(),
-    stream_count: z.int(),
-    duration_secs: z.int(),
-    avg_viewers: z.number().nullable().describe('Weighted by time'),
-  })
-  .meta({ id: 'PublicGame' });
-
-export const PublicEmote = z
-  .object({
-    provider: z.string(),
-    id: z.string(),
-    name: z.string(),
-    url: z.string().nullable(),
-    count: z.int(),
-    channel_count: z.int(),
-  })
-  .meta({ id: 'PublicEmote' });
-
-interface Directory {
-  platform: Platform | null;
-  search: string | null;
-}
-
-/** The categories of the last 30 days, by the time that was streamed. */
-export function gamesOf(
-  db: Queryable,
-  { platform: of, search }: Directory,
-  page: { limit: number; offset: number },
-): Promise<{ items: z.output<typeof PublicGame>[]; total: number }> {
-  const p = new Parameters();
-  const from = directory(p, 'public_stream_categories', of);
-  const where = search === null ? '' : `where category ilike ${p.add(`%${literal(search)}%`)}`;
-  const rows = `select category, count(distinct (platform, platform_channel_id)) as channel_count,
-      count(distinct (platform, broadcast_id)) as stream_count, sum(duration_secs)::bigint as duration_secs,
-      round((sum(avg_viewers * duration_secs) / nullif(sum(duration_secs), 0))::numeric, 1)::double precision
-        as avg_viewers
-    from ${from} ${where} group by category order by 4 desc, category`;
-  return pageOf(db, p, { rows, count: `select count(*)::int as total from (${rows}) all_rows`, page });
-}
-
-/** The emotes of the last 30 days, by how often they were written. */
-export function emotesOf(
-  db: Queryable,
-  { platform: of, search }: Directory,
-  page: { limit: number; offset: number },
-): Promise<{ items: z.output<typeof PublicEmote>[]; total: number }> {
-  const p = new Parameters();
-  const from = directory(p, 'public_stream_emotes', of);
-  const where = search === null ? '' : `where name ilike ${p.add(`%${literal(search)}%`)}`;
-  const rows = `select provider, id, max(name) as name, max(url) as url, sum(count)::bigint as count,
-      count(distinct (platform, platform_channel_id)) as channel_count
-    from ${from} ${where} group by provider, id order by 5 desc, provider, id`;
-  return pageOf(db, p, { rows, count: `select count(*)::int as total from (${rows}) all_rows`, page });
-}
-
-/** Rows of a directory, of public channels alone; of a stream that two accounts have counted one account's. */
-function directory(p: Parameters, table: string, of: Platform | null): string {
-  const only = of === null ? '' : `and d.platform = ${p.add(of)}`;
-  return `(select d.* from ${table} d where d.started_at > now() - interval '${DIRECTORY_DAYS} days' ${only}
-     and not ${closed('d')} and not exists (select from ${table} o where o.platform = d.platform
-       and o.broadcast_id = d.broadcast_id and o.account_id < d.account_id)) counted`;
-}
-
-async function pageOf<T>(
-  db: Queryable,
-  p: Parameters,
-  { rows, count, page }: { rows: string; count: string; page: { limit: number; offset: number } },
-): Promise<{ items: T[]; total: number }> {
-  const [counted] = await db.query<{ total: number }>(count, [...p.values]);
-  const items = await db.query(`${rows} limit ${p.add(page.limit)} offset ${p.add(page.offset)}`, p.values);
-  return { items: items as T[], total: counted!.total };
 }
