@@ -495,6 +495,28 @@ create table credential_origins (
 );
 CREATE INDEX credential_origins_account ON public.credential_origins USING btree (account_id);
 CREATE INDEX credential_origins_user ON public.credential_origins USING btree (user_id);
+create table crawler_opt_outs (
+  platform text not null,
+  channel text not null,
+  opted_out_at timestamp with time zone not null,
+  constraint crawler_opt_outs_pkey PRIMARY KEY (platform, channel)
+);
+
+create table crawler_scope (
+  crawler_id text not null,
+  enabled boolean not null,
+  platforms text[] not null,
+  constraint crawler_scope_pkey PRIMARY KEY (crawler_id)
+);
+
+create table crawler_watchlist (
+  id uuid not null,
+  platform text not null,
+  channel text not null,
+  added_at timestamp with time zone not null,
+  constraint crawler_watchlist_pkey PRIMARY KEY (id)
+);
+CREATE INDEX crawler_watchlist_newest ON public.crawler_watchlist USING btree (added_at DESC, id);
 
 create table credential_uses (
   credential_id text not null,

@@ -5,7 +5,7 @@ import { publicStats, publicStatsStream, publicnessOf } from '../../domain/histo
 import { readChannelName } from '../../services/connections/channel-names';
 import { ownChannel } from '../../services/connections/own-channel';
 import { handlesOf } from '../../services/history/channel-handles';
-import { ChannelPublicness } from '../../views/history/public-stats';
+import { ChannelPublicness, isClosedByOperator } from '../../views/history/public-stats';
 
 /** Opens or closes the public statistics of the account's channel. Source: spec doc2 §4.2 "Public statistics". */
 export const updateChannelPublicSettings = command({
@@ -33,19 +33,23 @@ export const updateChannelPublicSettings = command({
     const of = { platform, platform_channel_id: channel.channel_id };
     const [handle] = await handlesOf(services, [of]);
     if (handle === null) throw refuse('NO_HANDLE');
-    const { state } = await act(publicStats, publicStatsStream(account_id), {
+    const closed_by_operator = await isClosedByOperator(services.db, of);
+    const { state, events } = await act(publicStats, publicStatsStream(account_id), {
       type: 'public_stats:set',
       account_id,
       ...of,
       is_public: input.is_public ?? undefined,
       show_top_chatters: input.show_top_chatters ?? undefined,
+      closed_by_operator,
     });
-    const publicness = publicnessOf(state, of);
+    const is_closed_still = closed_by_operator && events.length === 0;
+    const own = publicnessOf(state, of);
+    const publicness = { ...own, is_public: own.is_public && !is_closed_still };
     return {
       ...of,
       channel_name: await readChannelName(services, of),
       ...publicness,
-      opted_out_via: publicness.is_public ? null : 'owner',
+      opted_out_via: publicness.is_public ? null : is_closed_still ? 'operator' : 'owner',
       updated_at: new Date(context.now).toISOString(),
     };
   },

@@ -32,6 +32,8 @@ export interface PublicStatsCommand {
   /** Absent members stay as they are. */
   is_public?: boolean | undefined;
   show_top_chatters?: boolean | undefined;
+  /** An operator closed the channel after the account's last change. */
+  closed_by_operator?: boolean;
   now: string;
 }
 
@@ -61,11 +63,12 @@ export const publicnessOf = (state: PublicStats, channel: Channel): ChannelPubli
 
 export const publicStats: Decider<PublicStats, PublicStatsCommand, PublicStatsEvent> = {
   initial: {},
-  decide(state, { account_id, platform, platform_channel_id, now, ...change }) {
-    const before = publicnessOf(state, { platform, platform_channel_id });
+  decide(state, { account_id, platform, platform_channel_id, now, closed_by_operator = false, ...change }) {
+    const own = publicnessOf(state, { platform, platform_channel_id });
+    const before = { ...own, is_public: own.is_public && !closed_by_operator };
     const { is_public = before.is_public, show_top_chatters = before.show_top_chatters } = change;
     const changed = { account_id, platform, platform_channel_id, show_top_chatters, changed_at: now };
-    if (is_public !== before.is_public) {
+    if (is_public !== before.is_public || (closed_by_operator && change.is_public === false)) {
       return is_public
         ? [{ type: 'public_stats:channel_opted_in', ...changed }]
         : [{ type: 'public_stats:channel_opted_out', ...changed, opted_out_via: 'owner' }];

@@ -2,7 +2,6 @@ import { z } from 'zod';
 import {
   feature,
   get,
-  invalid,
   notFound,
   offset,
   permission,
@@ -12,7 +11,6 @@ import {
   whole,
 } from '../../app/operation';
 import type { Services } from '../../app/services';
-import { isPlatform, type Platform } from '../../domain/common/vendors';
 import { readChannelName } from '../../services/connections/channel-names';
 import { channelOfHandle, handlesOf } from '../../services/history/channel-handles';
 import {
@@ -26,6 +24,7 @@ import {
   PublicEmote,
   PublicGame,
 } from '../../views/history/public-directories';
+import { platformOf, UNSUPPORTED } from '../../views/history/platforms';
 import {
   ChannelPublicness,
   PublicChannel,
@@ -46,15 +45,9 @@ const platform = z.string().min(1).max(50);
 const channel = z.string().min(1).max(200).describe('The login or handle in its address, whatever its case');
 const CHANNEL = z.object({ platform, channel });
 const broadcast_id = z.string().min(1).max(500);
-const UNSUPPORTED = { UNSUPPORTED_PLATFORM: invalid('Unsupported platform') };
 const errors = { ...UNSUPPORTED, NO_CHANNEL: notFound('Channel not found') };
 const STREAM_NOT_FOUND = { ...UNSUPPORTED, STREAM_NOT_FOUND: notFound('Stream not found') };
 
-/** @throws DomainError UNSUPPORTED_PLATFORM */
-function platformOf(name: string, refuse: Refuse<typeof UNSUPPORTED>): Platform {
-  if (!isPlatform(name)) throw refuse('UNSUPPORTED_PLATFORM');
-  return name;
-}
 const HISTORY_PAGES = { items: 50, most: 200, rest: 'items' } as const;
 
 /** Publicness of the account's own channels. */

@@ -11,11 +11,10 @@ import {
   numbered,
   permission,
   query,
-  type Refuse,
 } from '../../app/operation';
-import { isPlatform, type Platform } from '../../domain/common/vendors';
 import { SESSION_TYPES, SessionSummary } from '../../domain/history/session-summary';
 import { readInstant, readRange } from '../../lib/time/instants';
+import { platformOf, UNSUPPORTED } from '../../views/history/platforms';
 import {
   filterOptionsOf,
   reportOf,
@@ -38,14 +37,6 @@ const SESSION_PAGES = numbered('StreamSessionPage', { limit: 'per_page', pages: 
 export const REPORT_NOT_FOUND = { REPORT_NOT_FOUND: notFound('Report not found') };
 export const EXPORT_LIVE = { EXPORT_LIVE: conflict('A live stream cannot be exported') };
 const platform = z.string().max(50).nullish();
-const UNSUPPORTED = { UNSUPPORTED_PLATFORM: invalid('Unsupported platform') };
-
-/** @throws DomainError UNSUPPORTED_PLATFORM */
-function platformOf(name: string | null | undefined, refuse: Refuse<typeof UNSUPPORTED>): Platform | null {
-  if (name === null || name === undefined) return null;
-  if (!isPlatform(name)) throw refuse('UNSUPPORTED_PLATFORM');
-  return name;
-}
 
 /** The account's sessions. Source: spec doc2 §4.2 "Stream history". */
 export const channelHistory = query({
@@ -76,7 +67,7 @@ export const channelHistory = query({
         from,
         to,
         session_type: input.session_type ?? null,
-        platform: platformOf(input.platform, refuse),
+        platform: input.platform ? platformOf(input.platform, refuse) : null,
         search: input.search || null,
         category: input.category ?? null,
         sort_by: input.sort_by ?? 'started_at',
@@ -127,7 +118,7 @@ export const channelHistoryReportStats = query({
   output: SessionSample,
   errors: { ...UNSUPPORTED, ...REPORT_NOT_FOUND },
   async run({ input, caller, page, refuse }, { db }) {
-    const wanted = platformOf(input.platform, refuse);
+    const wanted = input.platform ? platformOf(input.platform, refuse) : null;
     if ((await sessionState(db, caller.account_id, input.id)) === undefined) throw refuse('REPORT_NOT_FOUND');
     const { limit, after } = page;
     const rows = await samplesOf(db, input.id, { platform: wanted, after, limit });

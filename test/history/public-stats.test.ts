@@ -267,6 +267,19 @@ describe('a channel with a handle', () => {
     expect((await channel('', handle())).status).toBe(200);
   });
 
+  test('an operator closes it for its owner, whose own change counts from then on', async () => {
+    const opt_out = (opted_out: boolean) => owner.send('PUT', `/v1/crawler/opt-outs/twitch/${handle()}`, { opted_out });
+    expect((await opt_out(true)).body.data).toEqual({ platform: 'twitch', channel: handle(), opted_out: true });
+    expect((await channel('', handle())).status).toBe(404);
+    const entry = async () =>
+      (await owner.get('/v1/public-stats/channels')).body.data.find((one: any) => one.platform === 'twitch');
+    expect(await entry()).toMatchObject({ is_public: false, opted_out_via: 'operator' });
+    expect((await set({ is_public: true })).body.data).toMatchObject({ is_public: true, opted_out_via: null });
+    expect((await channel('', handle())).status).toBe(200);
+    expect(await entry()).toMatchObject({ is_public: true, opted_out_via: null });
+    expect((await opt_out(false)).status).toBe(200);
+  });
+
   test('is closed with all others by the kill-switch', async () => {
     const flags = (await owner.get('/v1/admin/feature-flags')).body.data;
     const flag = flags.find((one: any) => one.key === 'system:public_stats');

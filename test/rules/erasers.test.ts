@@ -109,6 +109,7 @@ const NOTHING_PERSONAL: Readonly<Record<string, readonly string[]>> = {
     'widgets',
   ],
   'what the operator offers': ['plans'],
+  'channels that the operator names': ['crawler_opt_outs', 'crawler_scope', 'crawler_watchlist'],
   'counts of a channel': COUNTS,
   'sealed: unreadable without a key of ours': [
     'app_secrets',

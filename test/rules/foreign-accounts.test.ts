@@ -159,6 +159,8 @@ describe('every operation, called from another account', () => {
     const made_widget = await owner.send('POST', '/v1/widgets', { widget_type: 'system-text', name: secret });
     things['/v1/widgets'] = made_widget.body.data.id;
     things['/v1/history/shared-links'] = link.body.data.id;
+    const watched = await owner.send('POST', '/v1/watchlist', { platform: 'twitch', channel: 'watched' });
+    things['/v1/watchlist'] = watched.body.data.id;
     owned = [credentials.account_id, credentials.user_id, secret, key.body.data.key, ...Object.values(things)];
     owned.push(invite_id, invite.body.data.code);
     owned.push(service.key, popout.token, system.key, link.body.data.token, made_widget.body.data.access_token);
@@ -330,6 +332,7 @@ describe('every operation, called from another account', () => {
       createPoll: { duration_secs: 60 },
       channelHistoryReportStats: { cursor: cursorOf('2020-01-01T00:00:00Z', 'kick', 'b') },
       ...Object.fromEntries(['channelHistory'].map((name) => [name, { cursor: cursorOf(0, 25) }])),
+      setExternalOptOut: { opted_out: true },
       publicChannelBrowse: { sort_by: 'peak_viewers', sort_dir: 'asc' },
       publicGames: { sort_by: 'peak_viewers', sort_dir: 'asc' },
       publicEmotes: { sort_by: 'channel_count', sort_dir: 'asc' },

@@ -105,6 +105,10 @@ export const CALLS: Readonly<Record<string, Call>> = {
   rotateWidgetToken: { input: id('widget') },
   grantWidgetAccess: { input: ({ widget, member }) => ({ id: widget, user_id: member, role: 'viewer' }) },
   revokeWidgetAccess: { input: ({ bound_widget, bound_member }) => ({ id: bound_widget, user_id: bound_member }) },
+  updateCrawlerScope: { input: () => ({ enabled: false, platforms: ['kick'] }) },
+  addToCrawlerWatchlist: { input: () => ({ platform: 'twitch', channel: 'somebody' }) },
+  removeFromCrawlerWatchlist: { input: id('needless_watched') },
+  setExternalOptOut: { input: () => ({ platform: 'twitch', channel: 'somebody_else', opted_out: true }) },
   updateChannelPublicSettings: { input: () => ({ platform: 'twitch', is_public: false }) },
   deleteHistoryReport: { input: id('needless_report') },
   createHistorySharedLink: { input: id('report', { duration_secs: 3_600 }), ...NOT_SHOWN },
@@ -338,6 +342,7 @@ export async function prepareCalls(
   made.bound_member = member.user_id;
   await owner.send('PUT', `/v1/widgets/${made.bound_widget}/access/${made.bound_member}`, { role: 'viewer' });
   for (const name of ['sound', 'needless_sound']) made[name] = await uploadedSound(base_url, access_token);
+  made.needless_watched = (await post('/v1/watchlist', { platform: 'kick', channel: 'needless' })).id;
   [made.needless_report, made.report] = await finishedStreams(base_url, credentials);
   for (const name of ['shared_link', 'needless_shared_link']) {
     made[name] = (await post(`/v1/history/reports/${made.report}/shared-links`, { duration_secs: 3_600 })).id;

@@ -13,12 +13,23 @@ const featureEnabled = (flag: string, account: string): string => {
 };
 
 /**
- * SQL: true where nobody may see the channel of the row `of`: an account has closed it, or no account with the feature
- * has it connected, so that nobody could close it.
+ * SQL: an operator closed the channel of the row `of` after the last change by an account. Reads false once an account
+ * has changed it.
+ */
+export const closedByOperator = (of: string): string => `exists (
+  select from crawler_opt_outs x
+  where x.platform = ${of}.platform and x.channel = ${of}.platform_channel_id and not exists (
+    select from public_channels p where p.platform = ${of}.platform
+      and p.platform_channel_id = ${of}.platform_channel_id and p.updated_at > x.opted_out_at))`;
+
+/**
+ * SQL: true where nobody may see the channel of the row `of`: an account or an operator has closed it, or no account
+ * with the feature has it connected, so that nobody could close it.
  */
 export const channelClosed = (of: string): string => `(exists (
   select from public_channels p
   where p.platform = ${of}.platform and p.platform_channel_id = ${of}.platform_channel_id and not p.is_public)
+  or ${closedByOperator(of)}
   or not exists (select from channel_connections n
   where n.platform = ${of}.platform and n.platform_channel_id = ${of}.platform_channel_id
     and ${featureEnabled('feature:public_stats_page', 'n.account_id')}))`;

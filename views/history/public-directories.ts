@@ -3,6 +3,7 @@ import type { Platform } from '../../domain/common/vendors';
 import type { Queryable } from '../../engines/postgres/port';
 import { Parameters } from '../../kernel/sql';
 import { channelClosed } from './channel-owners';
+import { TopImage } from './stream-sessions';
 
 const dateTime = z.string().meta({ format: 'date-time' });
 /** Days that the directories look back. */
@@ -37,16 +38,7 @@ type ChannelRow = Omit<z.output<typeof BrowsedChannel>, 'channel_handle' | 'chan
 export const PublicGame = z
   .object({ category: z.string(), ...figures, channel_count: z.int() })
   .meta({ id: 'PublicGame' });
-export const PublicEmote = z
-  .object({
-    id: z.string(),
-    url: z.string().nullable(),
-    provider: z.string(),
-    alt: z.string(),
-    count: z.int(),
-    channel_count: z.int(),
-  })
-  .meta({ id: 'PublicEmote' });
+export const PublicEmote = TopImage.extend({ channel_count: z.int() }).meta({ id: 'PublicEmote' });
 
 export interface Directory<Sort extends string> {
   platform: Platform | null;

@@ -3,7 +3,7 @@ import { PLATFORMS, type Platform } from '../../domain/common/vendors';
 import type { StoredStream } from '../../domain/history/session-figures';
 import { DEFAULT_PUBLICNESS } from '../../domain/history/public-stats';
 import type { Queryable } from '../../engines/postgres/port';
-import { channelClosed } from './channel-owners';
+import { channelClosed, closedByOperator } from './channel-owners';
 import { MAX_POINTS, TopImage, topImages } from './stream-sessions';
 
 const dateTime = z.string().meta({ format: 'date-time' });
@@ -77,6 +77,20 @@ export const PublicStream = z
   .meta({ id: 'PublicStreamStats' });
 export type PublicStream = z.output<typeof PublicStream>;
 
+/** True where an operator closed the channel, and no account has changed it since. */
+export async function isClosedByOperator(
+  db: Queryable,
+  of: { platform: Platform; platform_channel_id: string },
+): Promise<boolean> {
+  const [row] = await db.query<{ is_closed: boolean }>(
+    `select ${closedByOperator('s')} as is_closed
+     from (select $1::text as platform, $2::text as platform_channel_id) s`,
+    [of.platform, of.platform_channel_id],
+    'channel-closed-by-operator',
+  );
+  return row!.is_closed;
+}
+
 /** Publicness of the account's channels, by platform. */
 export function publicnessOf(
   db: Queryable,
@@ -84,8 +98,9 @@ export function publicnessOf(
 ): Promise<(Omit<ChannelPublicness, 'channel_name'> & Record<string, unknown>)[]> {
   const { is_public, show_top_chatters } = DEFAULT_PUBLICNESS;
   return db.query(
-    `select c.platform, c.platform_channel_id, coalesce(p.is_public, ${is_public}) as is_public,
-       coalesce(p.show_top_chatters, ${show_top_chatters}) as show_top_chatters, p.opted_out_via, p.updated_at
+    `select c.platform, c.platform_channel_id, coalesce(p.is_public, ${is_public}) and not ${closedByOperator('c')} as is_public,
+       coalesce(p.show_top_chatters, ${show_top_chatters}) as show_top_chatters,
+       coalesce(p.opted_out_via, case when ${closedByOperator('c')} then 'operator' end) as opted_out_via, p.updated_at
      from channel_connections c left join public_channels p using (account_id, platform, platform_channel_id)
      where c.account_id = $1 and c.platform = any($2) order by array_position($2::text[], c.platform)`,
     [account_id, PLATFORMS],
