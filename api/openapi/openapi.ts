@@ -238,7 +238,10 @@ function sent(operation: Operation, sends: Sends, rest: RestRoute, components: R
     return {
       [rest.status]: {
         description: 'One JSON document a line. A body that ends without its last chunk was cut off by a failure.',
-        content: { 'application/x-ndjson': { schema: { type: 'string' }, 'x-line': one } },
+        content: {
+          'application/x-ndjson': { schema: { type: 'string' }, 'x-line': one },
+          ...(sends.csv && { 'text/csv': { schema: { type: 'string' } } }),
+        },
       },
     };
   }

@@ -3,6 +3,7 @@ import { Readable } from 'node:stream';
 import type { z } from 'zod';
 import { ApiError } from '../../kernel/errors';
 import type { Attachment, ByteRange, Chunks, Download, Sends } from '../../kernel/operations/transfers';
+import { csvLine } from '../../lib/text/csv';
 import { compileSerialiser } from './serialise';
 
 /** Sends an operation's result that is not a JSON document. */
@@ -17,7 +18,10 @@ export function senderOf(sends: Sends, output: z.ZodType): Sender {
       return (request, reply, result) => sendAttachment(request, reply, result as Attachment);
     case 'ndjson': {
       const write = compileSerialiser(output, { schema: (one) => one });
-      return (request, reply, result) => sendLines(request, reply, result as AsyncIterable<unknown>, write);
+      const lines: LineFormat = { type: NDJSON, head: '', write: (item) => `${write(item)}\n` };
+      const csv = sends.csv ? csvOf(output) : lines;
+      return (request, reply, result) =>
+        sendLines(request, reply, result as AsyncIterable<unknown>, acceptsCsv(request) ? csv : lines);
     }
   }
 }
@@ -53,28 +57,45 @@ async function sendAttachment(request: FastifyRequest, reply: FastifyReply, sent
   return reply.send(Buffer.from(content as Uint8Array));
 }
 
-/** Sends NDJSON. A failure before the first line is an ordinary error; later one ends the connection mid-body. */
+/** How items are written, one after the other. */
+interface LineFormat {
+  type: string;
+  head: string;
+  write(item: unknown): string;
+}
+
+function csvOf(output: z.ZodType): LineFormat {
+  const columns = Object.keys((output as z.ZodObject).shape);
+  const write = (item: unknown) => csvLine(columns.map((column) => (item as Record<string, unknown>)[column]));
+  return { type: 'text/csv; charset=utf-8', head: csvLine(columns), write };
+}
+
+const acceptsCsv = ({ headers }: FastifyRequest): boolean =>
+  (headers.accept ?? '').split(',').some((one) => /^\s*text\/csv\s*(;|$)/i.test(one));
+
+/** Sends items line by line. A failure before the first line is an ordinary error; a later one ends the connection. */
 async function sendLines(
   request: FastifyRequest,
   reply: FastifyReply,
   items: AsyncIterable<unknown>,
-  write: (item: unknown) => string,
+  { type, head, write }: LineFormat,
 ): Promise<FastifyReply> {
   const iterator = items[Symbol.asyncIterator]();
   const first = request.method === 'HEAD' ? null : await iterator.next();
   // No reader: a HEAD request, or the caller left while the first line was read.
   if (first === null || reply.raw.closed) {
     await iterator.return?.();
-    return reply.header('content-type', NDJSON).send(Readable.from([]));
+    return reply.header('content-type', type).send(Readable.from([]));
   }
   async function* lines(next: IteratorResult<unknown>) {
     try {
-      for (; !next.done; next = await iterator.next()) yield `${write(next.value)}\n`;
+      if (head !== '') yield head;
+      for (; !next.done; next = await iterator.next()) yield write(next.value);
     } finally {
       await iterator.return?.();
     }
   }
-  return reply.header('content-type', NDJSON).send(Readable.from(lines(first), { objectMode: false }));
+  return reply.header('content-type', type).send(Readable.from(lines(first), { objectMode: false }));
 }
 
 export const NDJSON = 'application/x-ndjson; charset=utf-8';

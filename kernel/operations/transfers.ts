@@ -39,11 +39,14 @@ export type Sends =
       readonly kind: 'ndjson';
       /** A reader that takes nothing for this long is cut off: it holds a slot and a page of rows. */
       readonly stalled_ms: number;
+      /** CSV for callers that accept it. */
+      readonly csv: boolean;
     };
 
 export const download = (...content_types: string[]) => ({ kind: 'download', content_types }) as const;
 export const attachment = (...content_types: string[]) => ({ kind: 'attachment', content_types }) as const;
-export const ndjson = ({ stalled_ms = 60_000 } = {}) => ({ kind: 'ndjson', stalled_ms }) as const;
+/** `csv`: callers that accept `text/csv` get the members of each item as columns. */
+export const ndjson = ({ stalled_ms = 60_000, csv = false } = {}) => ({ kind: 'ndjson', stalled_ms, csv }) as const;
 
 /** File of a multipart body, stored as a blob before `run`; the input's members are its text fields. */
 export interface Upload {

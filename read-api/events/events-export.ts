@@ -1,22 +1,18 @@
-import { z } from 'zod';
+import type { z } from 'zod';
 import { feature, get, invalid, ndjson, permission, query, rateLimited } from '../../app/operation';
 import { EVENT_COLUMNS, EventRecord, eventRecord, eventRow, type EventRow } from '../../domain/events/events';
 import type { Queryable } from '../../engines/postgres/port';
 import { DomainError } from '../../kernel/errors';
 import { Parameters } from '../../kernel/sql';
-import { readInstant, readRange } from '../../lib/time/instants';
+import { eventQuery, EventFilterInput, fromQueryString } from './events';
+import { type EventQuery, pairConditions } from './events-pages';
 
 /** Rows per read; no database resource is held in between. */
 const ROWS = 500;
 /** Accounts whose export this process sends. */
 const exporting = new Set<string>();
 
-interface Exported {
-  account_id: string;
-  types: readonly string[] | null;
-  from: string | null;
-  to: string | null;
-}
+type Exported = Omit<EventQuery, 'limit' | 'offset' | 'max_bytes'>;
 
 /**
  * The account's events from the read model, so that retention and erasures count; pages by place, never by offset. The
@@ -24,27 +20,20 @@ interface Exported {
  */
 export const exportEvents = query({
   name: 'exportEvents',
-  summary: "The account's platform events as NDJSON, oldest first",
-  rest: get('/v1/events/export'),
+  summary: "The account's platform events as NDJSON, or as CSV by `Accept: text/csv`, oldest first",
+  rest: get('/v1/events/export', { mapInput: fromQueryString }),
   graphql: null,
-  sends: ndjson(),
+  sends: ndjson({ csv: true }),
   per_minute: 10,
   guard: [feature('feature:events'), permission('events:read')],
-  input: z.object({
-    types: z.array(z.string().min(1).max(100)).max(100).nullish().describe('Exact event types'),
-    from: readInstant('from').nullish().describe('ISO 8601: not before this'),
-    to: readInstant('to').nullish().describe('ISO 8601: before this'),
-  }),
+  input: EventFilterInput.omit({ search: true }).meta({ id: 'EventExportInput' }),
   output: EventRecord,
   errors: {
     ENDS_BEFORE_IT_BEGINS: invalid('from must not be after to'),
     EXPORT_RUNNING: rateLimited('Another export of the account is running', { retry_after_seconds: 30 }),
   },
   async run({ input, caller, refuse }, { db }) {
-    const { from, to, reversed } = readRange(input);
-    if (reversed) throw refuse('ENDS_BEFORE_IT_BEGINS');
-    const types = input.types && input.types.length > 0 ? input.types : null;
-    return begun(exported(db, { account_id: caller.account_id, types, from, to }));
+    return begun(exported(db, eventQuery(input, caller.account_id, refuse)));
   },
 });
 
@@ -83,13 +72,13 @@ async function* exported(db: Queryable, of: Exported): AsyncGenerator<z.input<ty
 function eventsAfter(db: Queryable, of: Exported, after: EventRow | null): Promise<EventRow[]> {
   const p = new Parameters();
   const wanted = [`account_id = ${p.add(of.account_id)}`];
-  if (of.types !== null) wanted.push(`type = any(${p.add(of.types)}::text[])`);
+  if (of.user_id !== null) wanted.push(`user_id = ${p.add(of.user_id)}`);
   if (of.from !== null) wanted.push(`created_at >= ${p.add(of.from)}::timestamptz`);
   if (of.to !== null) wanted.push(`created_at < ${p.add(of.to)}::timestamptz`);
   if (after !== null)
     wanted.push(`(created_at, id) > (${p.add(after.created_at)}::timestamptz, ${p.add(after.id)}::uuid)`);
   return db.query<EventRow>(
-    `select ${EVENT_COLUMNS} from platform_event_logs where ${wanted.join(' and ')}
+    `select ${EVENT_COLUMNS} from platform_event_logs where ${wanted.join(' and ')}${pairConditions(of, p).sql}
      order by created_at, id limit ${ROWS}`,
     p.values,
   );

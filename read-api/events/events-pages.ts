@@ -144,7 +144,10 @@ function byUser(filter: EventQuery, user_id: string): Built {
 }
 
 /** Conditions on type and platform, the same over the counters and over the log. */
-export function pairConditions(filter: EventQuery, p: { add(value: unknown): string }): { sql: string; shape: string } {
+export function pairConditions(
+  filter: Pick<EventQuery, 'types' | 'platforms'>,
+  p: { add(value: unknown): string },
+): { sql: string; shape: string } {
   const types = filter.types ? ` and type = any(${p.add(filter.types)}::text[])` : '';
   const platforms = filter.platforms ? ` and platform = any(${p.add(filter.platforms)}::text[])` : '';
   return { sql: types + platforms, shape: `${types && 'types'}${platforms && 'platforms'}` };

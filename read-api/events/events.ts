@@ -17,7 +17,7 @@ import { SEARCH_BUDGET_MS, searchEvents } from './events-search';
 
 const names = z.array(z.string().min(1).max(100)).max(100);
 
-const EventFilterInput = z
+export const EventFilterInput = z
   .object({
     types: names.nullish().describe('Exact event types'),
     platform: z.string().max(1000).nullish().describe('Vendor slug; several by commas'),
@@ -83,7 +83,7 @@ export const event = query({
 });
 
 /** Accepts GraphQL's `userId` on REST too, and a repeated `platform` like one with commas. */
-function fromQueryString({ userId, ...query }: Record<string, unknown>): Record<string, unknown> {
+export function fromQueryString({ userId, ...query }: Record<string, unknown>): Record<string, unknown> {
   return {
     ...query,
     ...(userId === undefined ? {} : { user_id: query.user_id ?? userId }),
@@ -91,10 +91,10 @@ function fromQueryString({ userId, ...query }: Record<string, unknown>): Record<
   };
 }
 
-function eventQuery(
-  input: z.output<typeof EventFilterInput>,
+export function eventQuery(
+  input: Omit<z.output<typeof EventFilterInput>, 'search'>,
   account_id: string,
-  refuse: Refuse<typeof errors>,
+  refuse: Refuse<Pick<typeof errors, 'ENDS_BEFORE_IT_BEGINS'>>,
 ): Omit<EventQuery, 'limit' | 'offset' | 'max_bytes'> {
   const platforms = (input.platform ?? '')
     .split(',')

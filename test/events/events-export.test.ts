@@ -39,7 +39,25 @@ test('has each event of the account once, oldest first, as it is read elsewhere'
   expect(all[0]).toEqual(one.body.data);
   expect((await lines('?types=custom:last')).map(({ raw }) => raw.n)).toEqual([4]);
   expect((await lines(`?from=${all[1].created_at}&to=${all[3].created_at}`)).map(({ raw }) => raw.n)).toEqual([1, 2]);
+  expect(await lines('?platform=twitch')).toEqual([]);
+  expect(await lines('?user_id=nobody')).toEqual([]);
+  const refused = await new ApiClient(server.base_url, me.access_token).get(path('?search=exact'));
+  expect(refused.status).toBe(400);
   expect(await lines('', other)).toEqual([]);
+});
+
+test('is CSV for those who accept it', async () => {
+  const headers = { authorization: `Bearer ${other.access_token}`, accept: 'text/csv, */*;q=0.1' };
+  const api = new ApiClient(server.base_url, other.access_token);
+  const sent = { event_type: 'custom:csv', raw: { text: '=1, "2"' }, created_at: '2026-01-02T03:04:05Z' };
+  expect((await api.send('POST', '/v1/events/emit', sent)).status).toBe(200);
+  const answer = await fetch(server.base_url + path(), { headers });
+  expect(answer.headers.get('content-type')).toBe('text/csv; charset=utf-8');
+  const [head, row, end] = (await answer.text()).split('\r\n');
+  expect(head).toBe('id,account_id,type,platform,external_id,raw,created_at');
+  expect(row).toContain(',custom:csv,custom,,"{""text"":""=1, ');
+  expect(row).toContain(',2026-01-02T03:04:05');
+  expect(end).toBe('');
 });
 
 test('an account has one export at a time; one that is left ends', async () => {

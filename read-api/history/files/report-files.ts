@@ -9,6 +9,7 @@ import {
 } from '../../../views/history/stream-sessions';
 import type { z } from 'zod';
 import { SessionSummary } from '../../../domain/history/session-summary';
+import { csvLine } from '../../../lib/text/csv';
 import { reportPdf } from './report-pdf';
 import { textOf } from './report-text';
 
@@ -110,6 +111,7 @@ async function* jsonParts(report: DetailedReport, read: ReadSamples): AsyncItera
 }
 
 type Cell = string | number | boolean | null | readonly string[];
+const cellOf = (cell: Cell): unknown => (Array.isArray(cell) ? cell.join('; ') : cell);
 type Rows = Iterable<Record<string, Cell>> | AsyncIterable<Record<string, Cell>>;
 
 /** A ZIP of CSV files, made as it is sent. */
@@ -124,9 +126,9 @@ async function* zipped(report: DetailedReport, read: ReadSamples): AsyncIterable
     const file = new ZipDeflate(name);
     file.mtime = new Date(report.ended_at ?? report.started_at);
     zip.add(file);
-    file.push(encoder.encode(`${columns.join(',')}\r\n`));
+    file.push(encoder.encode(csvLine(columns)));
     for await (const row of rows) {
-      file.push(encoder.encode(`${columns.map((column) => csvCell(row[column] ?? null)).join(',')}\r\n`));
+      file.push(encoder.encode(csvLine(columns.map((column) => cellOf(row[column] ?? null)))));
       yield* made.splice(0);
     }
     file.push(new Uint8Array(0), true);
@@ -150,16 +152,4 @@ function csvFiles(report: DetailedReport, read: ReadSamples): [name: string, col
     ['top_emotes.csv', IMAGES, report.top_emotes],
     ['top_gifs.csv', IMAGES, report.top_gifs],
   ];
-}
-
-/** First characters by which spreadsheets take a cell for a formula. */
-const FORMULA = /^[=+\-@\t\r]/;
-
-/** A CSV cell (RFC 4180) that no spreadsheet reads as a formula. */
-function csvCell(value: Cell): string {
-  if (value === null) return '';
-  if (typeof value === 'number' || typeof value === 'boolean') return String(value);
-  const text = typeof value === 'string' ? value : value.join('; ');
-  const neutral = FORMULA.test(text) ? `'${text}` : text;
-  return /[",\r\n]/.test(neutral) ? `"${neutral.replaceAll('"', '""')}"` : neutral;
 }
