@@ -13,6 +13,7 @@ import {
   type ReplayedRecord,
   replayTopic,
 } from '../maintenance/archive/replay';
+import { type ReducedRecord, reduceRecords } from '../maintenance/archive/reducer';
 import { runCommand, type Connect, type FullContext } from './runtime/context';
 import { progressBar } from './runtime/progress';
 
@@ -58,6 +59,8 @@ interface Options {
   duplicates?: boolean;
   format: 'ndjson' | 'csv';
   output?: string;
+  reducer?: string;
+  checkpoint?: string;
 }
 
 /** `lumio replay SOURCE`: prints a range of a topic or stream as lines for other tools. Design §7. */
@@ -78,6 +81,8 @@ export function register(program: Command, connect: Connect<FullContext>): void 
     .option('--duplicates', 'also deliveries that came again and had no effect')
     .addOption(new Option('--format <format>', 'how').choices(['ndjson', 'csv']).default('ndjson'))
     .option('--output <file>', 'a file that must not exist yet, instead of standard output')
+    .option('--reducer <file>', 'a module that exports reduce(state, record); prints the last state as JSON')
+    .option('--checkpoint <file>', 'with --reducer: stores the state after each batch, and continues from there')
     .action((source: string, options: Options) =>
       runCommand(connect, async (context) => {
         const bar =
@@ -97,6 +102,10 @@ export function register(program: Command, connect: Connect<FullContext>): void 
                 }),
               )
             : eventRows(eventsOf(context, source, options));
+          if (options.reducer !== undefined) {
+            process.stdout.write(`${await reduced(rows, options.reducer, options)}\n`);
+            return;
+          }
           const lines =
             options.format === 'csv' ? csv(rows, from_topic ? RECORD_COLUMNS : EVENT_COLUMNS) : ndjson(rows);
           await write(
@@ -110,6 +119,19 @@ export function register(program: Command, connect: Connect<FullContext>): void 
         }
       }),
     );
+}
+
+/** The last state of a reducer over the rows. */
+function reduced(rows: AsyncIterable<Row[]>, file: string, { checkpoint }: Options): Promise<string> {
+  async function* records(): AsyncGenerator<ReducedRecord[]> {
+    for await (const batch of rows)
+      yield batch.map((row) => ({
+        source: String(row['partition'] ?? 'events'),
+        place: Number(row['offset'] ?? row['position']),
+        json: stringify(row),
+      }));
+  }
+  return reduceRecords(records(), { file, checkpoint });
 }
 
 function eventsOf(context: FullContext, source: string, options: Options): AsyncGenerator<StoredEvent[]> {

@@ -3,7 +3,7 @@ import { adminPermission, command, conflict, del, notFound, patch, post, put } f
 import { PLATFORMS } from '../../domain/common/vendors';
 import { crawler, crawlerStream, MAX_WATCHED, plainChannel } from '../../domain/history/crawler';
 import { channelOfHandle } from '../../services/history/channel-handles';
-import { platformOf, UNSUPPORTED } from '../../views/history/platforms';
+import { platformOf, UNSUPPORTED } from '../../views/history/supported-platforms';
 import { CrawlerScope, WatchedChannel } from '../../views/history/crawler';
 
 const platform = z.string().min(1).max(50);

@@ -24,7 +24,7 @@ import {
   PublicEmote,
   PublicGame,
 } from '../../views/history/public-directories';
-import { platformOf, UNSUPPORTED } from '../../views/history/platforms';
+import { platformOf, UNSUPPORTED } from '../../views/history/supported-platforms';
 import {
   ChannelPublicness,
   PublicChannel,

@@ -14,7 +14,7 @@ import {
 } from '../../app/operation';
 import { SESSION_TYPES, SessionSummary } from '../../domain/history/session-summary';
 import { readInstant, readRange } from '../../lib/time/instants';
-import { platformOf, UNSUPPORTED } from '../../views/history/platforms';
+import { platformOf, UNSUPPORTED } from '../../views/history/supported-platforms';
 import {
   filterOptionsOf,
   reportOf,
