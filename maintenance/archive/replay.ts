@@ -1,3 +1,4 @@
+import { TOPICS } from '../../domain/common/records';
 import type { Broker } from '../../engines/broker/port';
 import type { EventStore, StoredEvent } from '../../engines/event-store/port';
 import type { Queryable } from '../../engines/postgres/port';
@@ -174,14 +175,23 @@ const digits = (time: string) => {
   return `${seconds}.${fraction.padEnd(9, '0')}`;
 };
 
+/** Projections whose ledger decides the duplicates of a topic. */
+const JUDGES: Readonly<Record<string, string>> = {
+  [TOPICS.platform_events]: 'event-log',
+  [TOPICS.chat_events]: 'chat-live',
+  [TOPICS.stream_samples]: 'stream-samples',
+  [TOPICS.webhook_events]: 'payment-objects',
+};
+
 /**
- * Records whose external id counted for another record, and those without a signed id that the event log has passed
- * without an entry in the ledger. Records not yet applied by a projector count as new, because parked ones may be
- * applied later.
+ * Records whose external id counted for another record, and records without a signed id that the topic's projection has
+ * passed without an entry in the ledger. Records not yet applied by a projector count as new, because parked ones may
+ * be applied later.
  */
 async function duplicatesAmong(db: Queryable, topic: string, records: readonly LoggedRecord[]): Promise<Set<string>> {
   const named = records.filter(({ external_id }) => external_id !== null && external_id !== '');
-  if (named.length === 0) return new Set();
+  const judge = JUDGES[topic];
+  if (named.length === 0 || judge === undefined) return new Set();
   const rows = await db.query<{ id: string }>(
     `select r.id from unnest($1::uuid[], $2::uuid[], $3::text[], $5::boolean[], $6::integer[], $7::bigint[])
        r (id, account_id, external_id, unsigned, partition, "offset")
@@ -201,7 +211,7 @@ async function duplicatesAmong(db: Queryable, topic: string, records: readonly L
       named.map(({ same_raw, former_id }) => same_raw !== undefined || former_id !== undefined),
       named.map(({ partition }) => partition),
       named.map(({ offset }) => offset),
-      'event-log',
+      judge,
     ],
   );
   return new Set(rows.map(({ id }) => id));

@@ -1,6 +1,7 @@
 import { unzipSync } from 'fflate';
 import { v7 as uuid } from 'uuid';
 import { TOPICS, type RecordEnvelope } from '../../domain/common/records';
+import { replayTopic } from '../../maintenance/archive/replay';
 import { engines, type Engines } from '../support/projections';
 import { chatRecord, message } from '../support/chat-records';
 import { startServer, type TestServer } from '../support/server';
@@ -477,4 +478,17 @@ test('a late message corrects a finished session; a deleted report is gone with 
     return rows === 12 ? true : undefined;
   }, 'the message');
   expect((await list()).map(({ status }) => status)).toEqual(['live']);
+});
+
+test('a replay has a message that was delivered twice once', async () => {
+  const once = said('6', 'once', 2, 0, { platform: 'kick' });
+  const before = (await counted()).rows;
+  await on.records.append(TOPICS.chat_events, [once, { ...once, id: uuid() }]);
+  await on.records.append(TOPICS.chat_events, [said('6', 'after', 2, 1, { platform: 'kick' })]);
+  await eventually(async () => ((await counted()).rows === before + 2 ? true : undefined), 'both messages');
+  const replayed: unknown[] = [];
+  const { db } = server.database!;
+  for await (const batch of replayTopic({ db, ...on } as never, { topic: TOPICS.chat_events, account_id }))
+    for (const one of batch) if ('external_id' in one) replayed.push(one.external_id);
+  expect(replayed.filter((id) => id === once.external_id)).toHaveLength(1);
 });
