@@ -37,7 +37,7 @@ const RECORD_COLUMNS = [
 ];
 const EVENT_COLUMNS = ['position', 'stream', 'revision', 'id', 'type', 'recorded_at', 'data', 'metadata'];
 
-const at = (text: string): Place => {
+export const readPlace = (text: string): Place => {
   if (/^\d+$/.test(text)) return { number: Number(text) };
   const time = parseInstant(text);
   if (time === null)
@@ -48,9 +48,9 @@ const number = (text: string): number => {
   if (!/^\d+$/.test(text)) throw new InvalidArgumentError('must be a whole number.');
   return Number(text);
 };
-const collect = (text: string, list: string[]) => [...list, text];
+export const collect = (text: string, list: string[]) => [...list, text];
 
-interface Options {
+export interface Options {
   from?: Place;
   to?: Place;
   partition?: number;
@@ -71,8 +71,10 @@ export function register(program: Command, connect: Connect<FullContext>): void 
     .description(
       'write records of a topic, or events of a stream, as NDJSON or CSV; archive and log, each partition in its order',
     )
-    .addOption(new Option('--from <place>', 'offset, revision or time, inclusive').argParser(at))
-    .addOption(new Option('--to <place>', 'offset, revision or time, exclusive; the end as it is now').argParser(at))
+    .addOption(new Option('--from <place>', 'offset, revision or time, inclusive').argParser(readPlace))
+    .addOption(
+      new Option('--to <place>', 'offset, revision or time, exclusive; the end as it is now').argParser(readPlace),
+    )
     .addOption(new Option('--partition <n>', 'only this partition of a topic').argParser(number))
     .option('--account <id>', 'only records, or with domain-events only events, of this account')
     .addOption(

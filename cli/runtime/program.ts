@@ -19,6 +19,7 @@ const COMMANDS: readonly [string, () => Promise<CommandFile>][] = [
   ['parked-webhooks', () => import('../parked-webhooks.js')],
   ['jobs', () => import('../jobs.js')],
   ['replay', () => import('../replay.js')],
+  ['export', () => import('../export.js')],
   ['erase', () => import('../erase.js')],
   ['archive', () => import('../archive.js')],
   ['audit', () => import('../audit.js')],
