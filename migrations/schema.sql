@@ -483,18 +483,6 @@ create table connection_secrets (
   constraint connection_secrets_pkey PRIMARY KEY (connection_id)
 );
 
-create table credential_origins (
-  credential_id uuid not null,
-  kind text not null,
-  account_id uuid not null,
-  user_id uuid not null,
-  session_id uuid not null,
-  login_connection_id uuid,
-  constraint credential_origins_pkey PRIMARY KEY (credential_id),
-  constraint credential_origins_kind_check CHECK ((kind = ANY (ARRAY['api_key'::text, 'popout_token'::text])))
-);
-CREATE INDEX credential_origins_account ON public.credential_origins USING btree (account_id);
-CREATE INDEX credential_origins_user ON public.credential_origins USING btree (user_id);
 create table crawler_opt_outs (
   platform text not null,
   channel text not null,
@@ -517,6 +505,19 @@ create table crawler_watchlist (
   constraint crawler_watchlist_pkey PRIMARY KEY (id)
 );
 CREATE INDEX crawler_watchlist_newest ON public.crawler_watchlist USING btree (added_at DESC, id);
+
+create table credential_origins (
+  credential_id uuid not null,
+  kind text not null,
+  account_id uuid not null,
+  user_id uuid not null,
+  session_id uuid not null,
+  login_connection_id uuid,
+  constraint credential_origins_pkey PRIMARY KEY (credential_id),
+  constraint credential_origins_kind_check CHECK ((kind = ANY (ARRAY['api_key'::text, 'popout_token'::text])))
+);
+CREATE INDEX credential_origins_account ON public.credential_origins USING btree (account_id);
+CREATE INDEX credential_origins_user ON public.credential_origins USING btree (user_id);
 
 create table credential_uses (
   credential_id text not null,
