@@ -32,6 +32,10 @@ export interface RestOptions {
   sendText: SendText;
 }
 
+/** Whether an operation needs no credential. */
+const isOpen = (guard: Operation['guard']): boolean =>
+  guard.length === 0 || guard.some(({ kind }) => kind === 'public');
+
 /**
  * Sets the headers of an answer that caches may hold, only the caller's own where it needs a credential; true where the
  * caller holds this one.
@@ -45,7 +49,7 @@ function isHeld(
   const etag = `"${hash('sha256', body, 'base64url')}"`;
   void reply.headers({
     etag,
-    'cache-control': `${guard.length === 0 ? 'public' : 'private'}, max-age=${cache_seconds}`,
+    'cache-control': `${isOpen(guard) ? 'public' : 'private'}, max-age=${cache_seconds}`,
   });
   return matches(request.headers['if-none-match'], etag);
 }

@@ -12,7 +12,7 @@ const channel = z
   .trim()
   .min(1)
   .max(200)
-  .refine((text) => plainChannel(text) !== '' && text.isWellFormed() && !text.includes('\0'), 'must be a handle')
+  .regex(/^\s*@?[^\s@\p{Cc}\p{Cs}][^\p{Cc}\p{Cs}]*$/u, 'must be a handle')
   .describe('The handle in its address, whatever its case');
 
 export const updateCrawlerScope = command({

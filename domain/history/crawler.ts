@@ -7,7 +7,7 @@ import { PLATFORMS, type Platform } from '../common/vendors';
 
 const platform = z.enum(PLATFORMS);
 const CHANNEL = { platform, channel: z.string(), changed_at: instant() };
-const OF_CHANNEL = { audit: { target: ['channel', 'channel'], by: ['platform', 'channel'] } } as const;
+const OF_CHANNEL = { audit: { target: ['crawled_channel', 'channel'], by: ['platform', 'channel'] } } as const;
 
 /** Changes of the crawler's scope, watched channels and opt-outs. Source: spec doc1 §7. */
 export const CRAWLER_EVENTS = events({

@@ -19,9 +19,12 @@ export const crawler = eventProjection({
       insert into crawler_watchlist (id, platform, channel, added_at)
       select entry_id, platform, channel, changed_at from e on conflict (id) do nothing`),
     'crawler:channel_unwatched': all(sql`delete from crawler_watchlist w using e where w.id = e.entry_id`),
-    'crawler:channel_opted_out': all(sql`
+    'crawler:channel_opted_out': lastPer(
+      ['platform', 'channel'],
+      sql`
       insert into crawler_opt_outs (platform, channel, opted_out_at) select platform, channel, changed_at from e
-      on conflict (platform, channel) do update set opted_out_at = excluded.opted_out_at`),
+      on conflict (platform, channel) do update set opted_out_at = excluded.opted_out_at`,
+    ),
     'crawler:channel_opted_in': all(sql`
       delete from crawler_opt_outs o using e where o.platform = e.platform and o.channel = e.channel`),
   },
