@@ -287,8 +287,8 @@ export async function correctSessions(
   const until = performance.now() + most_ms;
   const recent = await db.query<Session & { rows_counted: number; ended_at: string }>(
     `select id, account_id, (figures -> 'rows_counted')::bigint as rows_counted, ended_at from stream_sessions
-     where not is_live and counted_at > now() - interval '${age}' order by counted_at desc`,
-    [],
+     where not is_live and counted_at > now() - $1::interval order by counted_at desc`,
+    [age],
     'sessions-of-a-day',
   );
   const singly = new Singly();

@@ -1,7 +1,9 @@
 import { unzipSync } from 'fflate';
 import { v7 as uuid } from 'uuid';
 import { TOPICS, type RecordEnvelope } from '../../domain/common/records';
+import { correctSessions } from '../../services/history/stream-sessions';
 import { replayTopic } from '../../maintenance/archive/replay';
+import { testDatabase } from '../support/database';
 import { engines, type Engines } from '../support/projections';
 import { chatRecord, message } from '../support/chat-records';
 import { startServer, type TestServer } from '../support/server';
@@ -491,4 +493,13 @@ test('a replay has a message that was delivered twice once', async () => {
   for await (const batch of replayTopic({ db, ...on } as never, { topic: TOPICS.chat_events, account_id }))
     for (const one of batch) if ('external_id' in one) replayed.push(one.external_id);
   expect(replayed.filter((id) => id === once.external_id)).toHaveLength(1);
+});
+
+test('both checks for late rows share a connection', async () => {
+  const t = await testDatabase(1);
+  const parts = { db: t.db } as unknown as Parameters<typeof correctSessions>[0];
+  const { signal } = new AbortController();
+  expect(await correctSessions(parts, 'quarter', signal)).toBe(0);
+  expect(await correctSessions(parts, 'day', signal)).toBe(0);
+  await t.drop();
 });
