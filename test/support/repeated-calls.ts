@@ -83,12 +83,12 @@ export const CALLS: Readonly<Record<string, Call>> = {
   resolvePrediction: { input: () => ({ id: 'prediction-1', winning_outcome_id: 'o-1' }) },
   cancelPrediction: { input: () => ({ id: 'prediction-1' }) },
   setChatUserTreatment: { input: () => ({ platform: 'twitch', user_id: '31', user_treatment: 'restricted' }) },
-  createPlatformUserNote: { input: () => ({ platform: 'kick', platform_user_id: '31', text: 'polite' }) },
+  createPlatformUserNote: { input: () => ({ platform: 'kick', platform_user_id: '32', text: 'polite' }) },
   updatePlatformUserNote: {
-    input: ({ note }) => ({ platform: 'kick', platform_user_id: '31', note_id: note, text: 'very polite' }),
+    input: ({ note }) => ({ platform: 'kick', platform_user_id: '32', note_id: note, text: 'very polite' }),
   },
   deletePlatformUserNote: {
-    input: ({ needless_note }) => ({ platform: 'kick', platform_user_id: '31', note_id: needless_note }),
+    input: ({ needless_note }) => ({ platform: 'kick', platform_user_id: '32', note_id: needless_note }),
   },
   refreshPlatformUserProfile: { input: () => ({ platform: 'kick', platform_user_id: '31' }) },
   eraseChatSubjectData: { input: () => ({ platform: 'kick', user_id: '31' }) },
@@ -269,7 +269,7 @@ export async function prepareCalls(
   await keep('/v1/service-keys', () => READS, ['service_key', 'needless_service_key']);
   await keep('/v1/admin/system-keys', () => READS, ['system_key']);
   await keep('/v1/tokens', () => READS, ['popout', 'needless_popout']);
-  const about = '/v1/chat/users/kick/31/notes';
+  const about = '/v1/chat/users/kick/32/notes';
   await keep(about, () => ({ text: 'polite' }), ['note', 'needless_note']);
   const named = (name: string) => ({ name, permissions: [] });
   await keep('/v1/roles', named, ['role', 'needless_role']);
