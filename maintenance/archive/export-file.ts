@@ -12,7 +12,7 @@ export type ExportProgress = z.output<typeof Progress>;
 
 const progressOf = (output: string): string => `${output}.progress`;
 
-/** Progress of a partial export; null where there is none. */
+/** Progress of a partial export; null without a partial export. */
 export async function readProgress(output: string): Promise<ExportProgress | null> {
   let text: string;
   try {
