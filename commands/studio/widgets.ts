@@ -18,7 +18,7 @@ import {
   type Refuse,
 } from '../../app/operation';
 import type { Services } from '../../app/services';
-import { configProblem, fullConfig, widgetType } from '../../domain/studio/widget-types';
+import { configProblem, fullConfig, knownSettings, widgetType } from '../../domain/studio/widget-types';
 import {
   ACCESS_ROLES,
   type AccessRole,
@@ -92,18 +92,22 @@ export const createWidget = command({
   graphql: { argument: 'input' },
   guard: [WIDGETS, permission('widgets:create')],
   input: z
-    .object({ widget_type: z.string().max(100), name: name.nullish(), config: config.nullish() })
+    .object({
+      type: z.string().max(100).describe('Word or slug of a type'),
+      name: name.nullish(),
+      config: config.nullish(),
+    })
     .meta({ id: 'CreateWidgetInput' }),
   output: WidgetWithToken,
   errors: {
     ...config_errors,
     ...TOO_MANY,
-    UNKNOWN_TYPE: invalid('widget_type is none of the types of widgets'),
+    UNKNOWN_TYPE: invalid('type is none of the types of widgets'),
     TYPE_DISABLED: featureDisabled('Feature not enabled: {flag}'),
   },
   async run({ input, caller, context, act, refuse, newId }, services) {
     const { account_id } = caller;
-    const type = widgetType(input.widget_type);
+    const type = widgetType(input.type);
     if (type === undefined) throw refuse('UNKNOWN_TYPE');
     if (type.flag !== null && !(await services.features.enabled(type.flag, account_id)))
       throw refuse('TYPE_DISABLED', { flag: type.flag });
@@ -112,15 +116,15 @@ export const createWidget = command({
     if (problem !== null) throw refuse('BAD_CONFIG', { problem });
     const widget_id = newId('widget');
     await requireRoom(services, caller, widget_id, refuse);
-    const made = { widget_type: type.slug, name: input.name ?? type.name };
+    const made = { slug: type.slug, name: input.name ?? type.name };
     await act(widget, widgetStream(widget_id), {
       type: 'widget:create',
-      ...{ widget_id, account_id, created_by: actorOf(caller).user_id, ...made },
+      ...{ widget_id, account_id, created_by: actorOf(caller).user_id, widget_type: type.slug, name: made.name },
       config: JSON.stringify(fullConfig(type, given)),
     });
     const at = new Date(context.now).toISOString();
     return {
-      ...{ id: widget_id, account_id, ...made, config: fullConfig(type, given), revision: 1 },
+      ...{ id: widget_id, account_id, type: type.type, ...made, config: fullConfig(type, given), revision: 1 },
       ...{ created_at: at, updated_at: at, access_token: await newToken(services, caller, widget_id) },
     };
   },
@@ -139,8 +143,8 @@ export const updateWidget = command({
   errors: { ...WIDGET_NOT_FOUND, ...NOT_AN_EDITOR, ...config_errors },
   async run({ input, caller, context, act, refuse }, services) {
     const found = await editable(services, caller, input.id, refuse);
-    const type = widgetType(found.widget_type)!;
-    const changed = { ...(found.config as JsonObject), ...((input.config ?? {}) as JsonObject) };
+    const type = widgetType(found.slug)!;
+    const changed = { ...knownSettings(type, found.config as JsonObject), ...((input.config ?? {}) as JsonObject) };
     const problem = configProblem(type, changed);
     if (problem !== null) throw refuse('BAD_CONFIG', { problem });
     const { state } = await act(widget, widgetStream(input.id), {
@@ -196,15 +200,16 @@ export const duplicateWidget = command({
     if (found === undefined) throw refuse('WIDGET_NOT_FOUND');
     const widget_id = newId('widget');
     await requireRoom(services, caller, widget_id, refuse);
-    const copy = { widget_type: found.widget_type, name: `${found.name.slice(0, 93)} (copy)` };
+    const { type, slug, config: settings } = found;
+    const copy = { slug, name: `${found.name.slice(0, 93)} (copy)` };
     await act(widget, widgetStream(widget_id), {
       type: 'widget:create',
-      ...{ widget_id, account_id, created_by: actorOf(caller).user_id, ...copy },
-      config: JSON.stringify(found.config),
+      ...{ widget_id, account_id, created_by: actorOf(caller).user_id, widget_type: slug, name: copy.name },
+      config: JSON.stringify(settings),
     });
     const at = new Date(context.now).toISOString();
     return {
-      ...{ id: widget_id, account_id, ...copy, config: found.config, revision: 1, created_at: at, updated_at: at },
+      ...{ id: widget_id, account_id, type, ...copy, config: settings, revision: 1, created_at: at, updated_at: at },
       access_token: await newToken(services, caller, widget_id),
     };
   },

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { feature, get, notFound, offset, permission, query, whole } from '../../app/operation';
-import { WIDGET_TYPES } from '../../domain/studio/widget-types';
+import { DRAWN_TYPES, WIDGET_TYPES } from '../../domain/studio/widget-types';
 import {
   accessOf,
   AccessCandidate,
@@ -16,7 +16,10 @@ const WIDGET_NOT_FOUND = { WIDGET_NOT_FOUND: notFound('Widget not found') };
 
 const WidgetType = z
   .object({
+    type: z.enum(DRAWN_TYPES),
     slug: z.string(),
+    kind: z.literal('widget'),
+    flag: z.string().nullable().describe('Feature flag that allows it; null: none'),
     name: z.string(),
     is_enabled: z.boolean().describe('False: its flag is off for the account'),
     config_schema: z
@@ -37,8 +40,8 @@ export const widgetTypes = query({
   output: WidgetType,
   run: async ({ caller }, { features }) =>
     Promise.all(
-      WIDGET_TYPES.map(async ({ slug, name, flag, config_schema }) => ({
-        ...{ slug, name, config_schema },
+      WIDGET_TYPES.map(async ({ type, slug, kind, name, flag, config_schema }) => ({
+        ...{ type, slug, kind, name, flag, config_schema },
         is_enabled: flag === null || (await features.enabled(flag, caller.account_id)),
       })),
     ),

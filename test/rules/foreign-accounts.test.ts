@@ -156,7 +156,7 @@ describe('every operation, called from another account', () => {
       duration_secs: 3600,
     });
     things['/v1/sounds'] = await uploadedSound(base_url, credentials.access_token, `${secret}.wav`);
-    const made_widget = await owner.send('POST', '/v1/widgets', { widget_type: 'system-text', name: secret });
+    const made_widget = await owner.send('POST', '/v1/widgets', { type: 'system-text', name: secret });
     things['/v1/widgets'] = made_widget.body.data.id;
     things['/v1/history/shared-links'] = link.body.data.id;
     const watched = await owner.send('POST', '/v1/watchlist', { platform: 'twitch', channel: 'watched' });
@@ -291,7 +291,6 @@ describe('every operation, called from another account', () => {
       show_top_chatters: true,
       offset: 0,
       family: 'inter',
-      widget_type: 'system-text',
       config: {},
       role: 'viewer',
       volume: 1,
@@ -326,6 +325,7 @@ describe('every operation, called from another account', () => {
       adminDisconnectChannelConnection: { id: channels[1] },
       adminDisconnectBotConnection: { id: bots[1] },
       adminDeleteSeToken: { id: await tip('kick') },
+      createWidget: { type: 'text' },
       grantWidgetAccess: { user_id },
       revokeWidgetAccess: { user_id },
       moderateChat: { action: 'BAN' },

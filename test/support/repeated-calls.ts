@@ -98,7 +98,7 @@ export const CALLS: Readonly<Record<string, Call>> = {
   deleteSound: { input: id('needless_sound') },
   playSound: { input: id('sound') },
   stopSound: { input: id('sound') },
-  createWidget: { input: () => ({ widget_type: 'system-text' }) },
+  createWidget: { input: () => ({ type: 'system-text' }) },
   updateWidget: { input: id('widget', { name: 'Renamed' }) },
   deleteWidget: { input: id('needless_widget') },
   duplicateWidget: { input: id('widget') },
@@ -338,7 +338,7 @@ export async function prepareCalls(
 
   const { access_token: own_token } = cloud.tokens.give('owner', []);
   const own = { provider: 'twitch', provider_id: 'owner', access_token: own_token };
-  await keep('/v1/widgets', () => ({ widget_type: 'system-text' }), ['widget', 'needless_widget', 'bound_widget']);
+  await keep('/v1/widgets', () => ({ type: 'system-text' }), ['widget', 'needless_widget', 'bound_widget']);
   made.bound_member = member.user_id;
   await owner.send('PUT', `/v1/widgets/${made.bound_widget}/access/${made.bound_member}`, { role: 'viewer' });
   for (const name of ['sound', 'needless_sound']) made[name] = await uploadedSound(base_url, access_token);

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { ACCESS_ROLES, type AccessRole } from '../../domain/studio/widgets';
+import { DRAWN_TYPES, WIDGET_TYPES } from '../../domain/studio/widget-types';
 import type { Queryable } from '../../engines/postgres/port';
 
 const dateTime = z.string().meta({ format: 'date-time' });
@@ -9,7 +10,8 @@ export const Widget = z
   .object({
     id: z.uuid(),
     account_id: z.uuid(),
-    widget_type: z.string().describe('Slug of its type'),
+    type: z.enum(DRAWN_TYPES),
+    slug: z.string().describe('Slug of its type'),
     name: z.string(),
     config: z.record(z.string(), z.unknown()).meta({ graphql: 'JSON' }),
     revision: z.int(),
@@ -26,7 +28,9 @@ export interface WidgetReader {
   user_id: string | null;
 }
 
-const WIDGET = 'w.id, w.account_id, w.widget_type, w.name, w.config, w.revision, w.created_at, w.updated_at';
+const WIDGET = `w.id, w.account_id, case w.widget_type
+  ${WIDGET_TYPES.map(({ slug, type }) => `when '${slug}' then '${type}'`).join(' ')} end as type,
+  w.widget_type as slug, w.name, w.config, w.revision, w.created_at, w.updated_at`;
 /** The entry that binds a reader ($2); an owner is bound by none. */
 const ENTRY = `left join widget_access x on x.widget_id = w.id and x.user_id = $2
   and not exists (select from accounts a where a.id = w.account_id and a.owner_id = $2)`;
