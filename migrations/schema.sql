@@ -938,6 +938,75 @@ create table outbox_heads (
 
 create sequence outbox_ids;
 
+create table overlay_access (
+  id uuid not null,
+  overlay_id uuid not null,
+  account_id uuid not null,
+  user_id uuid not null,
+  role text not null,
+  granted_by uuid,
+  created_at timestamp with time zone not null,
+  constraint overlay_access_pkey PRIMARY KEY (overlay_id, user_id)
+);
+CREATE INDEX overlay_access_account ON public.overlay_access USING btree (account_id, user_id);
+
+create table overlay_folders (
+  id uuid not null,
+  account_id uuid not null,
+  parent_id uuid,
+  name text not null,
+  created_at timestamp with time zone not null,
+  constraint overlay_folders_pkey PRIMARY KEY (id)
+);
+CREATE INDEX overlay_folders_account ON public.overlay_folders USING btree (account_id, created_at, id);
+
+create table overlay_layers (
+  overlay_id uuid not null,
+  id uuid not null,
+  type text not null,
+  name text not null,
+  config jsonb not null,
+  visible boolean not null,
+  sort_order integer not null,
+  locked boolean not null,
+  constraint overlay_layers_pkey PRIMARY KEY (overlay_id, id)
+);
+
+create table overlay_tokens (
+  id uuid not null,
+  kind text not null,
+  token_hash text not null,
+  account_id uuid not null,
+  resource_id uuid not null,
+  channel text not null,
+  install_grants text[] not null default '{}'::text[],
+  is_listed boolean not null,
+  created_at timestamp with time zone not null,
+  expires_at timestamp with time zone,
+  constraint overlay_tokens_pkey PRIMARY KEY (id),
+  constraint overlay_tokens_kind_check CHECK ((kind = ANY (ARRAY['overlay'::text, 'shared_overlay'::text]))),
+  constraint overlay_tokens_token_hash_key UNIQUE (token_hash)
+);
+CREATE INDEX overlay_tokens_account ON public.overlay_tokens USING btree (account_id);
+CREATE INDEX overlay_tokens_resource ON public.overlay_tokens USING btree (resource_id);
+
+create table overlays (
+  id uuid not null,
+  account_id uuid not null,
+  folder_id uuid,
+  name text not null,
+  key text not null,
+  width integer not null,
+  height integer not null,
+  background text not null,
+  revision bigint not null,
+  created_at timestamp with time zone not null,
+  updated_at timestamp with time zone not null,
+  constraint overlays_pkey PRIMARY KEY (id),
+  constraint overlays_key_key UNIQUE (key)
+);
+CREATE INDEX overlays_account ON public.overlays USING btree (account_id, created_at, id);
+
 create table payment_objects (
   vendor text not null,
   source text not null,

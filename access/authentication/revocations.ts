@@ -131,6 +131,7 @@ async function sweep(db: Queryable): Promise<void> {
        and not exists (select 1 from (select id from api_keys union all select id from service_keys
                          union all select id from system_keys union all select id from sessions
                          union all select id from popout_tokens where revoked_at is null
+                         union all select id from overlay_tokens
                          union all select client_id from oauth_clients union all select id from oauth_grants) k
                        where k.id = case when r.credential_id ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'
                                          then r.credential_id::uuid end)`,
@@ -139,5 +140,6 @@ async function sweep(db: Queryable): Promise<void> {
   await db.query('delete from sessions where expires_at < now()');
   await db.query('delete from ws_tokens where expires_at < now()');
   await db.query('delete from bound_tokens where expires_at < now()');
+  await db.query('delete from overlay_tokens where expires_at < now()');
   await sweepOauth(db);
 }

@@ -19,16 +19,11 @@ import {
 } from '../../app/operation';
 import type { Services } from '../../app/services';
 import { configProblem, fullConfig, knownSettings, widgetType } from '../../domain/studio/widget-types';
-import {
-  ACCESS_ROLES,
-  type AccessRole,
-  type Widget as WidgetState,
-  widget,
-  widgetChannel,
-  widgetStream,
-} from '../../domain/studio/widgets';
+import { type Widget as WidgetState, widget, widgetChannel, widgetStream } from '../../domain/studio/widgets';
+import { isAccessRole } from '../../domain/studio/access-entries';
+import { entriesOf, isMember } from '../../views/studio/access-entries';
 import type { JsonObject } from '../../lib/json/json';
-import { accessOf, Widget, WidgetAccess, widgetOf } from '../../views/studio/widgets';
+import { Widget, WidgetAccess, widgetOf } from '../../views/studio/widgets';
 
 const WIDGETS = feature('feature:widgets');
 const WIDGET_NOT_FOUND = { WIDGET_NOT_FOUND: notFound('Widget not found') };
@@ -253,20 +248,17 @@ export const grantWidgetAccess = command({
     const { account_id } = caller;
     if ((await widgetOf(db, { account_id, user_id: null }, id)) === undefined) throw refuse('WIDGET_NOT_FOUND');
     if (!isAccessRole(role)) throw refuse('INVALID_ROLE');
-    const member = 'select 1 from account_members where account_id = $1 and user_id = $2';
-    if ((await db.query(member, [account_id, user_id], 'is-member')).length === 0) throw refuse('MEMBER_NOT_FOUND');
+    if (!(await isMember(db, account_id, user_id))) throw refuse('MEMBER_NOT_FOUND');
     const { user_id: granted_by } = actorOf(caller);
     const entry = { entry_id: newId('widget-access'), user_id, role, granted_by };
     const { state } = await act(widget, widgetStream(id), { type: 'widget:grant_access', ...entry });
-    const [row] = await accessOf(db, id, user_id);
+    const [row] = await entriesOf(db, 'widget', id, user_id);
     const created_at = row?.created_at ?? new Date(context.now).toISOString();
     const { user_name = null, user_avatar = null } = row ?? {};
     const { entry_id } = state.access[user_id] ?? entry;
     return { id: entry_id, widget_id: id, user_id, user_name, user_avatar, role, granted_by, created_at };
   },
 });
-
-const isAccessRole = (role: string): role is AccessRole => (ACCESS_ROLES as readonly string[]).includes(role);
 
 /** Removes a member's entry. */
 export const revokeWidgetAccess = command({

@@ -3,11 +3,9 @@ import type { Decider } from '../../kernel/decider';
 import { DomainError } from '../../kernel/errors';
 import { event, events, instant, type EventOf } from '../../kernel/event';
 import { unreachable } from '../common/unreachable';
+import { granted, revoked, type AccessEntries } from './access-entries';
 
 const ids = { widget_id: z.uuid(), account_id: z.uuid() };
-/** Roles of access entries, which only narrow what a member's own role allows. */
-export const ACCESS_ROLES = ['viewer', 'editor', 'none'] as const;
-export type AccessRole = (typeof ACCESS_ROLES)[number];
 const config = z.string().describe('JSON text');
 
 /** A widget of an account. Source: spec doc2 §2.13, §4.2 "Widgets". */
@@ -23,18 +21,8 @@ export const WIDGET_EVENTS = events({
   'widget:updated': event({ ...ids, name: z.string(), config, updated_at: instant() }),
   'widget:token_rotated': event({ ...ids, rotated_at: instant() }),
   'widget:deleted': event({ ...ids, deleted_at: instant() }),
-  'widget:access_granted': event(
-    {
-      ...ids,
-      entry_id: z.uuid(),
-      user_id: z.uuid(),
-      role: z.enum(ACCESS_ROLES),
-      granted_by: z.uuid().nullable(),
-      granted_at: instant(),
-    },
-    { audit: { by: ['user_id'] } },
-  ),
-  'widget:access_revoked': event({ ...ids, user_id: z.uuid(), revoked_at: instant() }, { audit: { by: ['user_id'] } }),
+  'widget:access_granted': granted(ids),
+  'widget:access_revoked': revoked(ids),
 });
 export type WidgetEvent = EventOf<typeof WIDGET_EVENTS>;
 type Created = Extract<WidgetEvent, { type: 'widget:created' }>;
@@ -59,7 +47,7 @@ export interface Widget {
   /** Number of changes since it was created. */
   revision: number;
   /** Entries by user. */
-  access: Readonly<Record<string, { entry_id: string; role: AccessRole }>>;
+  access: AccessEntries;
 }
 
 export const widgetStream = (widget_id: string): string => `widget-${widget_id}`;
@@ -92,9 +80,8 @@ export const widget: Decider<Widget, WidgetCommand, WidgetEvent> = {
         return [{ type: 'widget:deleted', ...of, deleted_at: now }];
       case 'widget:grant_access': {
         const { user_id, role, granted_by } = command;
-        const known = state.access[user_id];
-        if (known?.role === role) return [];
-        const entry_id = known?.entry_id ?? command.entry_id;
+        // The same role counts again: a member who left and came back has no entry until then.
+        const entry_id = state.access[user_id]?.entry_id ?? command.entry_id;
         return [{ type: 'widget:access_granted', ...of, entry_id, user_id, role, granted_by, granted_at: now }];
       }
       case 'widget:revoke_access':

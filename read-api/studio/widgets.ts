@@ -1,15 +1,8 @@
 import { z } from 'zod';
 import { feature, get, notFound, offset, permission, query, whole } from '../../app/operation';
 import { DRAWN_TYPES, WIDGET_TYPES } from '../../domain/studio/widget-types';
-import {
-  accessOf,
-  AccessCandidate,
-  candidatesOf,
-  Widget,
-  WidgetAccess,
-  widgetOf,
-  widgetsOf,
-} from '../../views/studio/widgets';
+import { AccessCandidate, Widget, WidgetAccess, widgetOf, widgetsOf } from '../../views/studio/widgets';
+import { candidatesFor, entriesOf } from '../../views/studio/access-entries';
 
 const WIDGETS = feature('feature:widgets');
 const WIDGET_NOT_FOUND = { WIDGET_NOT_FOUND: notFound('Widget not found') };
@@ -86,7 +79,7 @@ export const widgetAccess = query({
   errors: WIDGET_NOT_FOUND,
   async run({ input: { id }, caller: { account_id }, refuse }, { db }) {
     if ((await widgetOf(db, { account_id, user_id: null }, id)) === undefined) throw refuse('WIDGET_NOT_FOUND');
-    return accessOf(db, id);
+    return (await entriesOf(db, 'widget', id)).map((entry) => ({ widget_id: id, ...entry }));
   },
 });
 
@@ -101,6 +94,6 @@ export const widgetAccessCandidates = query({
   errors: WIDGET_NOT_FOUND,
   async run({ input: { id }, caller: { account_id }, refuse }, { db }) {
     if ((await widgetOf(db, { account_id, user_id: null }, id)) === undefined) throw refuse('WIDGET_NOT_FOUND');
-    return candidatesOf(db, account_id, id);
+    return candidatesFor(db, 'widget', account_id, id);
   },
 });

@@ -158,12 +158,15 @@ describe('every operation, called from another account', () => {
     things['/v1/sounds'] = await uploadedSound(base_url, credentials.access_token, `${secret}.wav`);
     const made_widget = await owner.send('POST', '/v1/widgets', { type: 'system-text', name: secret });
     things['/v1/widgets'] = made_widget.body.data.id;
+    const made_overlay = await owner.send('POST', '/v1/overlays', { name: secret });
+    things['/v1/overlays'] = made_overlay.body.data.id;
     things['/v1/history/shared-links'] = link.body.data.id;
     const watched = await owner.send('POST', '/v1/watchlist', { platform: 'twitch', channel: 'watched' });
     things['/v1/watchlist'] = watched.body.data.id;
     owned = [credentials.account_id, credentials.user_id, secret, key.body.data.key, ...Object.values(things)];
     owned.push(invite_id, invite.body.data.code);
     owned.push(service.key, popout.token, system.key, link.body.data.token, made_widget.body.data.access_token);
+    owned.push(made_overlay.body.data.key, made_overlay.body.data.access_token);
     // What is no secret, and is an operator's to change.
     things['/v1/accounts'] = credentials.account_id;
     things['/v1/admin/feature-flags'] = KNOWN_FLAGS[0]!.id;
@@ -293,6 +296,8 @@ describe('every operation, called from another account', () => {
       family: 'inter',
       config: {},
       role: 'viewer',
+      overlay_id: made_overlay.body.data.id,
+      ...{ width: 1, height: 1, background: 'transparent', folder_id: null, revision: 0, layers: [] },
       volume: 1,
       target: null,
       duration_ms: 1,

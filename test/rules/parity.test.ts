@@ -165,6 +165,9 @@ describe('each context at each operation', () => {
 
   test('is answered alike what was done, or why it was not', async () => {
     const owner = askers['an owner who administers']!;
+    const limits = [{ name: 'max_overlays', value: 100 }];
+    const at = `/v1/admin/accounts/${owner.account_id}/overrides`;
+    expect((await ask.send(owner.headers, 'PATCH', at, { features: [], limits })).status).toBe(200);
     const faults: string[] = [];
     let done = 0;
     // Who logs out asks for nothing more, what is deleted is asked for once, and what administrators do all would see.

@@ -98,6 +98,17 @@ export const CALLS: Readonly<Record<string, Call>> = {
   deleteSound: { input: id('needless_sound') },
   playSound: { input: id('sound') },
   stopSound: { input: id('sound') },
+  createOverlay: { input: () => ({}), ...NOT_SHOWN },
+  updateOverlay: { input: id('overlay', { name: 'Renamed' }) },
+  deleteOverlay: { input: id('needless_overlay') },
+  duplicateOverlay: { input: id('overlay'), ...NOT_SHOWN },
+  rotateOverlayToken: { input: id('overlay'), ...NOT_SHOWN },
+  updateOverlayLayers: {
+    input: ({ drawn_overlay }) => ({ overlay_id: drawn_overlay, revision: 0, layers: [{ type: 'chat' }] }),
+  },
+  patchOverlayLayers: {
+    input: ({ overlay, layer }) => ({ overlay_id: overlay, revision: 1, layers: [{ id: layer, visible: false }] }),
+  },
   createWidget: { input: () => ({ type: 'system-text' }) },
   updateWidget: { input: id('widget', { name: 'Renamed' }) },
   deleteWidget: { input: id('needless_widget') },
@@ -338,6 +349,11 @@ export async function prepareCalls(
 
   const { access_token: own_token } = cloud.tokens.give('owner', []);
   const own = { provider: 'twitch', provider_id: 'owner', access_token: own_token };
+  const plenty = { features: [], limits: [{ name: 'max_overlays', value: 10 }] };
+  await owner.send('PATCH', `/v1/admin/accounts/${account_id}/overrides`, plenty);
+  await keep('/v1/overlays', () => ({}), ['overlay', 'needless_overlay', 'drawn_overlay']);
+  const drawn = { revision: 0, layers: [{ type: 'text' }] };
+  made.layer = (await owner.send('PUT', `/v1/overlays/${made.overlay}/layers`, drawn)).body.data.layers[0].id;
   await keep('/v1/widgets', () => ({ type: 'system-text' }), ['widget', 'needless_widget', 'bound_widget']);
   made.bound_member = member.user_id;
   await owner.send('PUT', `/v1/widgets/${made.bound_widget}/access/${made.bound_member}`, { role: 'viewer' });

@@ -1,7 +1,8 @@
 import { z } from 'zod';
-import { ACCESS_ROLES, type AccessRole } from '../../domain/studio/widgets';
+import type { AccessRole } from '../../domain/studio/access-entries';
 import { DRAWN_TYPES, WIDGET_TYPES } from '../../domain/studio/widget-types';
 import type { Queryable } from '../../engines/postgres/port';
+import { candidateMembers, entryMembers } from './access-entries';
 
 const dateTime = z.string().meta({ format: 'date-time' });
 
@@ -70,46 +71,6 @@ export async function widgetOf(
 
 /** Entry that narrows a member's rights on one widget. Source: spec doc2 §2.13. */
 export const WidgetAccess = z
-  .object({
-    id: z.uuid(),
-    widget_id: z.uuid(),
-    user_id: z.uuid(),
-    user_name: z.string().nullable(),
-    user_avatar: z.string().nullable(),
-    role: z.enum(ACCESS_ROLES),
-    granted_by: z.uuid().nullable(),
-    created_at: dateTime,
-  })
+  .object({ id: z.uuid(), widget_id: z.uuid(), ...entryMembers })
   .meta({ id: 'WidgetAccessEntry' });
-export type WidgetAccess = z.output<typeof WidgetAccess>;
-
-/** Entries of a widget, oldest first; with `user_id` that of one member. */
-export const accessOf = (db: Queryable, widget_id: string, user_id: string | null = null): Promise<WidgetAccess[]> =>
-  db.query<WidgetAccess & Record<string, unknown>>(
-    `select x.id, x.widget_id, x.user_id, p.display_name as user_name, p.avatar_url as user_avatar, x.role, x.granted_by,
-       x.created_at
-     from widget_access x left join profiles p on p.user_id = x.user_id
-     where x.widget_id = $1 and ($2::uuid is null or x.user_id = $2) order by x.created_at, x.user_id`,
-    [widget_id, user_id],
-    'widget-access',
-  );
-
-export const AccessCandidate = z
-  .object({ id: z.uuid(), display_name: z.string().nullable(), avatar_url: z.string().nullable() })
-  .meta({ id: 'WidgetAccessCandidate' });
-
-/** Members without an entry whom one may bind: all but the owner. */
-export const candidatesOf = (
-  db: Queryable,
-  account_id: string,
-  widget_id: string,
-): Promise<z.output<typeof AccessCandidate>[]> =>
-  db.query<z.output<typeof AccessCandidate> & Record<string, unknown>>(
-    `select m.user_id as id, p.display_name, p.avatar_url
-     from account_members m join accounts a on a.id = m.account_id left join profiles p on p.user_id = m.user_id
-     where m.account_id = $1 and a.owner_id <> m.user_id
-       and not exists (select from widget_access x where x.widget_id = $2 and x.user_id = m.user_id)
-     order by m.joined_at, m.user_id`,
-    [account_id, widget_id],
-    'widget-candidates',
-  );
+export const AccessCandidate = z.object(candidateMembers).meta({ id: 'WidgetAccessCandidate' });

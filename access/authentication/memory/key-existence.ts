@@ -27,7 +27,8 @@ export class KeyExistenceBatch {
        union all select key_hash from service_keys where key_hash = any($1)
        union all select key_hash from system_keys where key_hash = any($1)
        union all select token_hash from popout_tokens where token_hash = any($1)
-       union all select token_hash from bound_tokens where token_hash = any($1)`,
+       union all select token_hash from bound_tokens where token_hash = any($1)
+       union all select token_hash from overlay_tokens where token_hash = any($1)`,
       [hashes],
       'credential-key-sieve',
     );

@@ -63,14 +63,20 @@ export async function mintBoundToken({ db }: { db: Queryable }, bound: Bound): P
 export async function revokeBoundTokens(
   // Without `access` no node of this process has anything to forget.
   { db, access }: { db: Queryable; access?: Services['access'] },
-  { account_id, resource_id, id }: { account_id: string; resource_id?: string; id?: string },
+  {
+    account_id,
+    resource_id,
+    id,
+    kind,
+  }: { account_id: string; resource_id?: string; id?: string; kind?: BoundKind | undefined },
 ): Promise<number> {
   const ended = await db.query<{ credential_id: string }>(
     `with ended as (
        delete from bound_tokens where account_id = $1
-         and ($2::uuid is null or resource_id = $2) and ($3::uuid is null or id = $3) returning id)
+         and ($2::uuid is null or resource_id = $2) and ($3::uuid is null or id = $3)
+         and ($4::text is null or kind = $4) returning id)
      insert into revocations (credential_id) select id::text from ended returning credential_id`,
-    [account_id, resource_id ?? null, id ?? null],
+    [account_id, resource_id ?? null, id ?? null, kind ?? null],
   );
   for (const { credential_id } of ended) await access?.announce({ credential_id });
   return ended.length;
@@ -82,7 +88,9 @@ const tokenBy = (by: 'token_hash' | 'id', type: 'text' | 'uuid'): CredentialLook
   takes: { value: type, kind: 'text' },
   sql: ({ value, kind }) =>
     `select t.id, t.token_hash, t.account_id, t.channel, t.install_grants, ${EXPIRES_AT}
-     from bound_tokens t join accounts a on a.id = t.account_id where t.${by} = ${value} and t.kind = ${kind}`,
+     from (select id, token_hash, kind, account_id, channel, install_grants, expires_at from bound_tokens
+       union all select id, token_hash, kind, account_id, channel, install_grants, expires_at from overlay_tokens) t
+       join accounts a on a.id = t.account_id where t.${by} = ${value} and t.kind = ${kind}`,
   found: (row, { kind, now }) =>
     callerFromKeyRow(kind, row, now, {
       permissions: NO_PERMISSIONS,
