@@ -21,8 +21,10 @@ export type Gate<Kind extends string = string> =
    * resource instead, and by nothing else.
    */
   | { kind: 'permission'; permission: string; bound?: Kind }
-  /** Any credential of the account. */
+  /** Any credential of the account, but for those of pages of overlays and widgets. */
   | { kind: 'account_scoped' }
+  /** Any credential of the account. */
+  | { kind: 'account_and_pages' }
   | { kind: 'user_permission'; permission: string }
   /** The user of the channel's `<user_id>` themselves, by a session or a key of their own. */
   | { kind: 'own_user' }
@@ -33,6 +35,7 @@ export type Gate<Kind extends string = string> =
 export const publicAlways: Gate<never> = { kind: 'public' };
 export const publicWhen = (flag: string): Gate<never> => ({ kind: 'public_when_feature', flag });
 export const accountScoped: Gate<never> = { kind: 'account_scoped' };
+export const accountAndPages: Gate<never> = { kind: 'account_and_pages' };
 export const extensionOwner: Gate<never> = { kind: 'extension_owner' };
 export const ownUser: Gate<never> = { kind: 'own_user' };
 export const permission = <Kind extends string = never>(name: string, bound?: Kind): Gate<Kind> => ({
@@ -79,10 +82,22 @@ export interface ChannelFamily<Caller, Kind extends string, Services> {
   /** The `type` of the family's stored messages where it is not `event` (doc3 §6.3). */
   readonly message_type?: string;
   /**
+   * Messages that are forwarded to the channel from its account's other channels: the types that it draws. Read when
+   * somebody subscribes, and after each stored message of the channel; null: there is no such thing.
+   */
+  forwards?(id: string, services: Services): Promise<Forwards | null>;
+  /**
    * First messages of a new subscriber, after `subscribed`; they go to that subscriber alone. A failure ends the
    * subscription with `SUBSCRIBE_FAILED`.
    */
   bootstrap?(subscriber: ChannelSubscriber<Caller>, services: Services): void | Promise<void>;
+}
+
+/** Content of a channel that is forwarded from other channels. */
+export interface Forwards {
+  account_id: string;
+  /** Types that draw it, each with the flag that it needs. */
+  types: readonly { type: string; flag: string | null }[];
 }
 
 export type OwnerServices<Services> = Services & { ownerOf(channel: string): Promise<ChannelOwner | null> };

@@ -129,6 +129,22 @@ export type ChatUserTreatment = {
   [more: string]: unknown;
 };
 
+export type DrawnEvent = {
+  /** Null of a test event */
+  id: string | null;
+  type: string;
+  platform: string;
+  user_name: string | null;
+  amount: number | null;
+  currency: string | null;
+  months: number | null;
+  count: number | null;
+  tier: string | null;
+  message: string | null;
+  title: string | null;
+  created_at: string;
+};
+
 export type EventPush = {
   id: string;
   account_id: string;
@@ -140,6 +156,17 @@ export type EventPush = {
   created_at: string;
   /** `raw` without contact data; null where it is longer than 48 KiB */
   payload: unknown;
+};
+
+export type OverlayLayer = {
+  id: string;
+  type: string;
+  name: string;
+  config: Record<string, unknown>;
+  visible: boolean;
+  sort_order: number;
+  /** Editors do not move it */
+  locked: boolean;
 };
 
 export type PresentConnection = {
@@ -1783,8 +1810,37 @@ export interface Channels {
   [channel: `login-assignments:${string}`]: Message<'event', string, {
     provider: string;
   }>;
-  /** What one overlay shows; only its own token, or a shared link's, listens. */
-  [channel: `overlay:${string}`]: Message<'event', 'overlay:update', Record<string, unknown>>;
+  /** What one overlay shows; only its own token, or a shared link's, listens. It begins with the whole overlay, and forwards what the visible layers draw of the account's chats, events and music. */
+  [channel: `overlay:${string}`]:
+    | Message<'event', 'overlay:update', {
+    revision?: number;
+    width?: number;
+    height?: number;
+    background?: string;
+    /** The visible ones, in their order */
+    layers?: OverlayLayer[];
+    changed?: OverlayLayer[];
+    /** Deleted or hidden layers */
+    removed?: string[];
+    emotes?: unknown[];
+    /** Signed links by the ids of files */
+    assets?: Record<string, unknown>;
+    labels?: {
+      last_follower: string | null;
+      last_tip: string | null;
+      song: string | null;
+    };
+    /** What is playing */
+    song?: Record<string, unknown> | null;
+    /** The newest 20 events, newest first */
+    recent?: DrawnEvent[];
+    alerts?: {
+      paused: boolean;
+      muted: boolean;
+    };
+    [more: string]: unknown;
+  }>
+    | Message<'event', string, Record<string, unknown>>;
   /** Who is on another channel that belongs to an account; whoever subscribes is present. */
   [channel: `presence:${string}`]:
     | Message<'event', 'presence:bootstrap', {
@@ -1809,8 +1865,32 @@ export interface Channels {
   [channel: `spotify:${string}`]: Message<'spotify:now-playing' | 'event', string, Record<string, unknown>>;
   /** What concerns one user whatever the account, such as their notifications; they alone listen. */
   [channel: `user:${string}`]: Message<'event', string, Record<string, unknown>>;
-  /** What one widget shows; only its own token listens. */
-  [channel: `widget:${string}`]: Message<'event', 'widget:update', Record<string, unknown>>;
+  /** What one widget shows; only its own token listens. It begins with the whole widget, and forwards what it draws of the account's chats, events and music. */
+  [channel: `widget:${string}`]:
+    | Message<'event', 'widget:update', {
+    widget_instance_id: string;
+    revision: number;
+    type?: string;
+    config: Record<string, unknown>;
+    emotes?: unknown[];
+    /** Signed links by the ids of files */
+    assets?: Record<string, unknown>;
+    labels?: {
+      last_follower: string | null;
+      last_tip: string | null;
+      song: string | null;
+    };
+    /** What is playing */
+    song?: Record<string, unknown> | null;
+    /** The newest 20 events, newest first */
+    recent?: DrawnEvent[];
+    alerts?: {
+      paused: boolean;
+      muted: boolean;
+    };
+    [more: string]: unknown;
+  }>
+    | Message<'event', string, Record<string, unknown>>;
 }
 
 export type ChannelName = keyof Channels & string;

@@ -7,7 +7,6 @@ import { command, del, patch, permission, post } from '../../app/operation';
 import { newEvents } from '../../app/write-path/event-ids';
 import { layers, layersStream, type Layer } from '../../domain/studio/layers';
 import { overlays, overlaysStream, type AccessCopy, type OverlayEvent } from '../../domain/studio/overlays';
-import { HEX_COLOR } from '../../domain/studio/widget-types';
 import { entriesOf } from '../../views/studio/access-entries';
 import { layersOf, Overlay, overlayOf } from '../../views/studio/overlays';
 import {
@@ -20,15 +19,13 @@ import {
   TOKEN_NOT_SHOWN,
 } from './overlay-parts';
 
+const BACKGROUND = /^(transparent|#([0-9A-Fa-f]{3,4}|[0-9A-Fa-f]{6}|[0-9A-Fa-f]{8}))$/;
 const side = z.int().min(1).max(16_384);
 const settings = {
   name: shownName.nullish(),
   width: side.nullish(),
   height: side.nullish(),
-  background: z
-    .string()
-    .refine((value) => value === 'transparent' || HEX_COLOR.test(value), 'background is transparent or a hex colour')
-    .nullish(),
+  background: z.string().regex(BACKGROUND, 'background is transparent or a hex colour').nullish(),
   folder_id: z.uuid().nullish(),
 };
 const DEFAULTS = { name: 'Main Overlay', width: 1920, height: 1080, background: 'transparent' };

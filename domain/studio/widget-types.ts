@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { JsonObject } from '../../lib/json/json';
 
 /** A colour as settings have it. */
-export const HEX_COLOR = /^#(?:[0-9a-f]{3,4}|[0-9a-f]{6}|[0-9a-f]{8})$/i;
+const HEX_COLOR = /^#(?:[0-9a-f]{3,4}|[0-9a-f]{6}|[0-9a-f]{8})$/i;
 const EventTypes = z.array(z.string().min(1).max(100)).max(100);
 
 const alert = {

@@ -119,6 +119,8 @@ export const overlays = eventProjection({
       select t.id::text as credential_id from overlay_tokens t join e on e.overlay_id = t.resource_id
       where t.kind = 'overlay'`,
     'overlay:deleted': OF_OVERLAY,
+    // Presence on its channel may end.
+    'overlay:access_granted': ({ account_id, user_id }) => ({ account_id, user_id }),
     'overlay:unshared': ({ link_id }) => ({ credential_id: link_id }),
   },
 });

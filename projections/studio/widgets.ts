@@ -39,4 +39,6 @@ export const widgets = eventProjection({
       sql`delete from widget_access a using e where a.account_id = e.account_id`,
     ),
   },
+  // Presence on its channel may end.
+  revokes: { 'widget:access_granted': ({ account_id, user_id }) => ({ account_id, user_id }) },
 });

@@ -20,7 +20,7 @@ export const tellingNowPlaying =
 const HEARD_WITHIN = '2 minutes';
 
 /** Present state of a player, from the state that its worker stored at the last change; null while none is polled. */
-async function nowPlaying(db: Queryable, account_id: string): Promise<object | null> {
+export async function nowPlaying(db: Queryable, account_id: string): Promise<object | null> {
   const [row] = await db.query<{ shown: Playing; since_ms: number }>(
     `select state->'shown' as shown,
        extract(epoch from clock_timestamp())::float8 * 1000 - (state->'seen'->>'at')::float8 as since_ms

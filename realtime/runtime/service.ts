@@ -20,6 +20,7 @@ import { Heartbeat, type Windows } from './session/heartbeat';
 import type { Subscription } from './channel/channel';
 import { UpgradeAdmission } from './upgrade/admission';
 import { Hub } from './delivery/hub';
+import { Forwarding } from './forward/forwarding';
 import { CLOSE } from './channel/limits';
 import { Messages } from './channel/messages';
 import { RealtimeMetrics } from './session/metrics';
@@ -108,10 +109,15 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
   const compare_ms = deps.windows?.compare_ms;
   const rooms = store ? new PresenceRooms({ hub, store, relay, db, log, builds_before, compare_ms }) : null;
   if (rooms) hub.onLeave = (subscription) => rooms.left(subscription);
-  const services: ChannelServices = { db: deps.db, rooms, streamSnapshot: deps.stream_snapshot ?? (async () => null) };
   const { features, permissions_on } = deps;
+  const streamSnapshot = deps.stream_snapshot ?? (async () => null);
+  const services: ChannelServices = { db: deps.db, features, rooms, streamSnapshot };
   const gates = new ChannelAuthorizers({ families, services, features, permissions_on });
+  const open = (channel: string) => subscriptions.open(channel);
+  const forwarding = new Forwarding({ hub, families, services, features, open, log });
+  hub.onSweep = (now) => forwarding.sweep(now);
   const subscriptions: Subscriptions = new Subscriptions({
+    forwarding,
     hub,
     gates,
     outbox,

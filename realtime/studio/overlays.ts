@@ -1,12 +1,41 @@
 import { z } from 'zod';
 import { boundToken } from '../../kernel/channel';
-import { channel, ofBoundToken } from '../runtime/channel/family';
+import { overlayAccount, overlayForwards, overlayPage } from '../../views/studio/drawn-pages';
+import { OverlayLayer } from '../../views/studio/overlays';
+import { channel, ofPage } from '../runtime/channel/family';
+import { nowPlaying } from '../control/music';
+import { DrawnMessage, pageState } from './drawn';
 
 export const overlay = channel({
   pattern: 'overlay:<key>',
-  summary: "What one overlay shows; only its own token, or a shared link's, listens.",
-  carries: { 'overlay:update': { summary: 'It shows something else now.', data: z.looseObject({}) } },
-  owner: ofBoundToken('overlay'),
+  summary:
+    "What one overlay shows; only its own token, or a shared link's, listens. It begins with the whole overlay, and " +
+    "forwards what the visible layers draw of the account's chats, events and music.",
+  carries: {
+    'overlay:update': {
+      summary:
+        'First the whole, to a new subscriber alone; then what has changed: layers with the new revision, or members ' +
+        'of the overlay.',
+      data: z.looseObject({
+        revision: z.int().optional(),
+        width: z.int().optional(),
+        height: z.int().optional(),
+        background: z.string().optional(),
+        layers: z.array(OverlayLayer).optional().describe('The visible ones, in their order'),
+        changed: z.array(OverlayLayer).optional(),
+        removed: z.array(z.uuid()).optional().describe('Deleted or hidden layers'),
+        ...pageState,
+      }),
+    },
+    '*': { summary: 'A message of a chat, an event, or what is playing, by its own type.', data: DrawnMessage },
+  },
+  owner: ofPage('overlay', overlayAccount),
   gate: boundToken('overlay', 'shared_overlay'),
   flag: 'feature:overlays',
+  forwards: (key, { db }) => overlayForwards(db, key),
+  async bootstrap({ channel_id, send }, { db, features }) {
+    const sources = { enabled: features.enabled, playing: (account_id: string) => nowPlaying(db, account_id) };
+    const page = await overlayPage(db, channel_id, sources);
+    if (page !== null) send('overlay:update', JSON.stringify(page));
+  },
 });

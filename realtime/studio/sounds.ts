@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { accountScoped } from '../../kernel/channel';
+import { accountAndPages } from '../../kernel/channel';
 import { channel } from '../runtime/channel/family';
 
 export const sounds = channel({
@@ -13,6 +13,6 @@ export const sounds = channel({
       data: z.object({ action: z.enum(['created', 'updated', 'deleted']), sound_id: z.uuid() }),
     },
   },
-  gate: accountScoped,
+  gate: accountAndPages,
   flag: 'feature:sounds',
 });

@@ -1,12 +1,35 @@
 import { z } from 'zod';
 import { boundToken } from '../../kernel/channel';
-import { channel, ofBoundToken } from '../runtime/channel/family';
+import { widgetAccount, widgetForwards, widgetPage } from '../../views/studio/drawn-pages';
+import { channel, ofPage } from '../runtime/channel/family';
+import { nowPlaying } from '../control/music';
+import { DrawnMessage, pageState } from './drawn';
 
 export const widget = channel({
   pattern: 'widget:<widget_instance_id>',
-  summary: 'What one widget shows; only its own token listens.',
-  carries: { 'widget:update': { summary: 'It shows something else now.', data: z.looseObject({}) } },
-  owner: ofBoundToken('widget'),
+  summary:
+    'What one widget shows; only its own token listens. It begins with the whole widget, and forwards what it draws ' +
+    "of the account's chats, events and music.",
+  carries: {
+    'widget:update': {
+      summary: 'First the whole, to a new subscriber alone; then each change of its name or settings.',
+      data: z.looseObject({
+        widget_instance_id: z.uuid(),
+        revision: z.int(),
+        type: z.string().optional(),
+        config: z.record(z.string(), z.unknown()),
+        ...pageState,
+      }),
+    },
+    '*': { summary: 'A message of a chat, an event, or what is playing, by its own type.', data: DrawnMessage },
+  },
+  owner: ofPage('widget', widgetAccount),
   gate: boundToken('widget'),
   flag: 'feature:widgets',
+  forwards: (id, { db }) => widgetForwards(db, id),
+  async bootstrap({ channel_id, send }, { db, features }) {
+    const sources = { enabled: features.enabled, playing: (account_id: string) => nowPlaying(db, account_id) };
+    const page = await widgetPage(db, channel_id, sources);
+    if (page !== null) send('widget:update', JSON.stringify(page));
+  },
 });

@@ -1,19 +1,6 @@
 import { uuid } from '../support/identity';
 import { ACCOUNT, publish } from '../support/realtime';
-import {
-  anonymous,
-  as,
-  broadcastAs,
-  EVENTS,
-  INSTALL,
-  may,
-  nextEvent,
-  node,
-  nothing,
-  open,
-  verdict,
-  world,
-} from './house';
+import { anonymous, as, broadcastAs, EVENTS, INSTALL, may, nextEvent, node, open, verdict, world } from './house';
 import { GATES } from './gates';
 import { type Proof, type Proofs, type Row, SPEC } from './spec';
 
@@ -21,7 +8,7 @@ const NAMED: Readonly<Record<string, string>> = {
   'overlay:<key>': 'overlay:k1',
   'widget:<widget_instance_id>': 'widget:w1',
   'ext-storage:<install_id>': `ext-storage:${INSTALL}`,
-  'presence:<resource_channel>': 'presence:widget:mine',
+  'presence:<resource_channel>': `presence:${EVENTS}`,
   'ext-logs:<extension_id>': `ext-logs:${INSTALL}`,
   'ideas:list': 'ideas:list',
   'ideas:<idea_id>': `ideas:${INSTALL}`,
@@ -102,9 +89,8 @@ export const CHANNEL_FAMILIES: Record<string, Proofs> = {
 
   presence: {
     async presence({ events }) {
-      const name = 'presence:widget:mine';
-      const token = { ...nothing, kind: 'widget', bound_channel: 'widget:mine' } as const;
-      const [first, second] = [await as({ ...token, user_id: uuid(70) }), await as(token)];
+      const name = `presence:${EVENTS}`;
+      const [first, second] = [await as({ user_id: uuid(70) }), await as({ user_id: null })];
       for (const client of [first, second]) {
         expect(await verdict(client, name)).toBe('subscribed');
         await client.next(({ event_type }) => event_type === 'presence:bootstrap', 'the list');

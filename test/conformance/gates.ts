@@ -39,8 +39,9 @@ export const GATES: Record<string, (row: Row, name: string) => Promise<{ in: Cli
     const overlay = { ...nothing, kind: 'overlay', bound_channel: 'overlay:k' } as const;
     const presence = row.channel.startsWith('presence:');
     return {
-      in: [await as(presence ? widget : overlay), await as(widget), ...(presence ? [] : [await may()])],
+      in: [await as({ user_id: null }), ...(presence ? [] : [await as(overlay), await as(widget)])],
       out: [
+        ...(presence ? [await as(overlay), await as(widget)] : []),
         await as({ ...widget, account_id: OTHER_ACCOUNT, bound_channel: `${name}2` }),
         await as({ ...overlay, account_id: OTHER_ACCOUNT }),
         await as({ account_id: OTHER_ACCOUNT }),

@@ -22,7 +22,7 @@ const TABLE = [
   ['history:<account_id>', 'permission history:read', 'feature:stream_history', null, 'event'],
   ['ext-storage:<install_id>', 'permission extension-store:read extension', 'feature:extensions', null, 'event'],
   ['ext-install-logs:<account_id>', 'permission bot-modules:read', 'feature:bot_module_extensions', null, 'event'],
-  ['sounds:<account_id>', 'account_scoped', 'feature:sounds', null, 'event'],
+  ['sounds:<account_id>', 'account_and_pages', 'feature:sounds', null, 'event'],
   ['presence:<resource_channel>', 'account_scoped', null, null, 'event'],
   ['ext-logs:<extension_id>', 'extension_owner', 'feature:extension_development', null, 'event'],
   ['ideas:list', 'public_when_feature system:ideas_hub_public', 'system:ideas_hub', null, 'event'],

@@ -368,7 +368,7 @@ describe('gates', () => {
     const OPENED: Record<string, string[]> = {
       overlay: ['overlay:mine', `sounds:${ACCOUNT}`],
       shared: ['overlay:mine', `sounds:${ACCOUNT}`],
-      widget: ['widget:mine', `sounds:${ACCOUNT}`, 'presence:widget:mine'],
+      widget: ['widget:mine', `sounds:${ACCOUNT}`],
       extension: [`ext-storage:${install}`, EVENTS],
       listening: [`ext-storage:${install}`, `chat:${ACCOUNT}`],
       person: [`sounds:${ACCOUNT}`, EVENTS, `chat:${ACCOUNT}`, `automations:${ACCOUNT}`],

@@ -59,6 +59,15 @@ export interface Outgoing {
   spans: Span[] | null;
 }
 
+/** Listener of a channel besides its subscribers. */
+export interface ChannelTap {
+  stored(message: StoredMessage): void;
+  /** The whole server message as JSON text. */
+  transient(text: string): void;
+  /** The channel is forgotten here. */
+  gone(): void;
+}
+
 /** A channel with subscribers on this node. What only a busy one needs is made when it is needed. */
 export class Channel {
   readonly epoch: string;
@@ -81,6 +90,7 @@ export class Channel {
   /** Due time of frames of stored messages, and of the frames gathered with them. */
   stored_due = 0;
   empty_since = 0;
+  tap: ChannelTap | null = null;
   gone = false;
   /** Raised with each move; null while nobody waits for one. */
   private moved: Signal | null = null;
@@ -111,6 +121,9 @@ export class Channel {
   forget(): void {
     this.gone = true;
     this.moved?.raise();
+    const { tap } = this;
+    this.tap = null;
+    tap?.gone();
   }
 
   /** True once its place is `seq` or beyond; false when that takes longer, or it is gone before. */

@@ -114,7 +114,9 @@ export function gateText(gate: Gate): string {
     case 'permission':
       return `\`${gate.permission}\`${gate.bound === undefined ? '' : `, or the ${gate.bound} token bound to it`}`;
     case 'account_scoped':
-      return 'any credential of the account';
+      return 'any credential of the account, but for tokens of pages';
+    case 'account_and_pages':
+      return 'any credential of the account, tokens of pages included';
     case 'user_permission':
       return `the user permission \`${gate.permission}\``;
     case 'own_user':

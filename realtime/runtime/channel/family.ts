@@ -1,4 +1,5 @@
 import type { Caller, CallerKind } from '../../../access/authentication/caller';
+import type { FeatureFlags } from '../../../app/services';
 import type { Queryable } from '../../../engines/postgres/port';
 import { channelForm, type ChannelFamily, type ChannelForm, type ChannelSubscriber } from '../../../kernel/channel';
 import type { PresenceRooms } from '../presence/presence-rooms';
@@ -6,6 +7,7 @@ import type { PresenceRooms } from '../presence/presence-rooms';
 /** Services for the families of channels. */
 export interface ChannelServices {
   db: Queryable;
+  features: FeatureFlags;
   /** Null where presence is not kept. */
   rooms: PresenceRooms | null;
   /** Public state of a broadcast: JSON, null for an unknown or hidden one. */
@@ -23,6 +25,23 @@ export const ofBoundToken =
   (prefix: string): NonNullable<Family['owner']> =>
   async (id, { account_id, bound_channel }) =>
     account_id !== null && bound_channel === `${prefix}:${id}` ? { account_id, bound: true, owned: false } : null;
+
+/**
+ * Owner of the page of an overlay or a widget: the account that `accountOf` finds for the user, from whom an access
+ * entry may hide it.
+ */
+export const ofPage = (
+  prefix: string,
+  accountOf: (db: Queryable, id: string, user_id: string | null) => Promise<string | null>,
+): NonNullable<Family['owner']> => {
+  const ofToken = ofBoundToken(prefix);
+  return async (id, caller, services) => {
+    const bound = await ofToken(id, caller, services);
+    if (bound !== null) return bound;
+    const account_id = await accountOf(services.db, id, caller.user_id);
+    return account_id === null ? null : { account_id, bound: false, owned: false };
+  };
+};
 
 /** A channel by its name: the family it belongs to, and its id. */
 export interface NamedChannel {

@@ -1,4 +1,4 @@
-import type { Caller } from '../../../access/authentication/caller';
+import type { Caller, CallerKind } from '../../../access/authentication/caller';
 import { hasPermission, isFirstParty } from '../../../access/authorization/permission-check';
 import type { FeatureFlags } from '../../../app/services';
 import type { ChannelOwner } from '../../../kernel/channel';
@@ -18,6 +18,9 @@ export type Verdict = 'ok' | 'UNAUTHORIZED' | 'FEATURE_DISABLED';
 
 /** Channels that the grants of an install open, besides its own storage. Source: spec rulings, c16. */
 const OF_INSTALLS: ReadonlySet<string> = new Set(['events:read', 'chat:read']);
+
+/** Callers that are the page of an overlay or a widget. */
+const OF_PAGES: ReadonlySet<CallerKind> = new Set(['overlay', 'shared_overlay', 'widget']);
 
 /**
  * Decides who may read or write a channel: gate first, then the flag, so that only who may ask learns whether a feature
@@ -75,8 +78,9 @@ export class ChannelAuthorizers {
       case 'permission':
         return gate.bound === caller.kind ? owner.bound : this.has(caller, gate.permission, owner.account_id);
       case 'account_scoped':
+      case 'account_and_pages':
         // An extension is no member of the account: it has its grants and no more (c16).
-        if (caller.kind === 'extension') return false;
+        if (caller.kind === 'extension' || (gate.kind === 'account_scoped' && OF_PAGES.has(caller.kind))) return false;
         return (await this.permissionsOn(caller, owner.account_id)) !== null;
       case 'bound_token':
         return gate.callers.includes(caller.kind) && owner.bound;

@@ -23,6 +23,8 @@ export class Hub {
   readonly blocked = new Set<Session>();
   /** Told of every subscription that ended, whatever ended it. */
   onLeave: (subscription: Subscription) => void = () => undefined;
+  /** Called before unused channels are dropped. */
+  onSweep: (now: number) => void = () => undefined;
   /** Where frames are gathered and written. */
   readonly fan_out: FanOut;
   /** Backpressure policy of full queues. */
@@ -84,6 +86,7 @@ export class Hub {
     channel.moveTo(message.seq);
     this.history_bytes += (channel.history ??= new History()).add(historyEntry(message, bytes));
     if (this.history_bytes > History.BUDGET) this.trimHistories();
+    channel.tap?.stored(message);
   }
 
   /** From the tail to the sockets; nobody there, no span. */
@@ -98,7 +101,9 @@ export class Hub {
   /** A message that is not stored: to everybody who is there, also those who still read their history. */
   transient(name: string, text: string): void {
     const channel = this.channels.get(name);
-    if (!channel || channel.size === 0) return;
+    if (!channel) return;
+    channel.tap?.transient(text);
+    if (channel.size === 0) return;
     const bytes = textFrame(text);
     this.fan_out.add(channel, bytes, true);
     if (channel.replaying === null) return;
@@ -162,8 +167,14 @@ export class Hub {
 
   /** Lets go of channels that nobody came back to. */
   sweep(now: number): void {
+    this.onSweep(now);
     for (const channel of this.channels.values()) {
-      if (channel.size === 0 && channel.opening === null && now - channel.empty_since > LINGER_MS) {
+      if (
+        channel.size === 0 &&
+        channel.tap === null &&
+        channel.opening === null &&
+        now - channel.empty_since > LINGER_MS
+      ) {
         channel.forget();
         this.channels.delete(channel.name);
         this.history_bytes -= channel.history?.bytes ?? 0;

@@ -5,6 +5,7 @@ import { textFrame } from '../delivery/frames';
 import type { ChannelServices, Families, Subscriber } from '../channel/family';
 import type { ChannelAuthorizers } from '../channel/gates';
 import { type Channel, Subscription } from '../channel/channel';
+import type { Forwarding } from '../forward/forwarding';
 import type { Hub } from '../delivery/hub';
 import { type HistoryEntry, historyEntry } from '../channel/history';
 import { messageId, parseMessageId } from '../channel/ids';
@@ -29,6 +30,7 @@ export interface SubscriptionDeps {
   resume_window_ms: number;
   families: Families;
   services: ChannelServices;
+  forwarding: Pick<Forwarding, 'open'>;
   log: Logger;
   metrics: RealtimeMetrics;
 }
@@ -72,7 +74,7 @@ export class Subscriptions {
   }
 
   /** Opens a channel: its head is read and its topic subscribed. Concurrent callers share one read. */
-  private async open(name: string): Promise<Channel> {
+  async open(name: string): Promise<Channel> {
     const { hub, outbox, tail, heard } = this.deps;
     const channel = hub.channel(name);
     if (channel.seq >= 0) return channel;
@@ -96,6 +98,9 @@ export class Subscriptions {
   private async attach(session: Session, name: string, since: string | null): Promise<void> {
     const { hub, metrics } = this.deps;
     const channel = await this.open(name);
+    // Before the first messages are read, so that nothing is missed in between.
+    await this.deps.forwarding.open(channel);
+    if (channel.gone) return this.attach(session, name, since);
     let from = channel.seq;
     let recovered: boolean | null = null;
     let first: readonly HistoryEntry[] | null = null;

@@ -1,0 +1,159 @@
+import type { Json } from '../../lib/json/json';
+import { memberAt } from '../../lib/json/paths';
+
+/** An event as pages draw it: these members alone, never the vendor's payload. */
+export interface DrawnEvent {
+  /** Null of a test event, which is not in the log. */
+  id: string | null;
+  type: string;
+  platform: string;
+  user_name: string | null;
+  amount: number | null;
+  currency: string | null;
+  months: number | null;
+  count: number | null;
+  tier: string | null;
+  message: string | null;
+  title: string | null;
+  created_at: string;
+}
+
+const MAX_TEXT = 500;
+const paths = (...all: string[]): readonly (readonly string[])[] => all.map((path) => path.split('.'));
+
+/** Places of members in payloads of all vendors; the first that is there counts. */
+const USER_NAME = paths(
+  ...['user_name', 'username', 'userName', 'display_name', 'displayName', 'nick_name', 'chatter_user_name'],
+  ...['chatter_user_login', 'from_broadcaster_user_name', 'raid.user_name', 'follower.username'],
+  ...['subscriber.username', 'gifter.username', 'sender.username', 'redeemer.username', 'authorDetails.displayName'],
+  ...['donation.user.username', 'data.displayName', 'data.username', 'user.username', 'event.user_name', 'name'],
+);
+const AMOUNT = paths(
+  ...['bits', 'cheer.bits', 'donation.amount', 'data.amount', 'gift.amount', 'total_price', 'amount.value', 'amount'],
+);
+const MICROS = paths('snippet.superChatDetails.amountMicros', 'snippet.superStickerDetails.amountMicros');
+const CURRENCY = paths(
+  ...['donation.currency', 'data.currency', 'currency', 'amount.currency', 'amount.currency_code'],
+  ...['snippet.superChatDetails.currency', 'snippet.superStickerDetails.currency'],
+);
+const MONTHS = paths(
+  ...['cumulative_months', 'resub.cumulative_months', 'sub.duration_months', 'months', 'duration'],
+  'snippet.memberMilestoneChatDetails.memberMonth',
+);
+const COUNT = paths(
+  ...['viewers', 'viewer_count', 'raid.viewer_count', 'community_sub_gift.total', 'total'],
+  ...['snippet.membershipGiftingDetails.giftMembershipsCount', 'count'],
+);
+const TIER = paths(
+  ...['tier', 'sub.sub_tier', 'resub.sub_tier', 'sub_gift.sub_tier', 'community_sub_gift.sub_tier', 'sub_level'],
+  'snippet.newSponsorDetails.memberLevelName',
+);
+const MESSAGE = paths(
+  ...['message.text', 'donation.message', 'data.message', 'gift.message', 'user_input', 'message'],
+  ...['snippet.superChatDetails.userComment', 'snippet.memberMilestoneChatDetails.userComment'],
+);
+const TITLE = paths('reward.title', 'reward_title', 'title', 'gift.name', 'gift');
+
+function textAt(payload: Json, places: typeof TIER): string | null {
+  for (const path of places) {
+    const found = memberAt(payload, path);
+    if (typeof found === 'string' && found !== '') return found.slice(0, MAX_TEXT);
+  }
+  return null;
+}
+
+function numberAt(payload: Json, places: typeof TIER): number | null {
+  for (const path of places) {
+    const found = memberAt(payload, path);
+    const number = typeof found === 'string' && found !== '' ? Number(found) : found;
+    if (typeof number === 'number' && Number.isFinite(number)) return number;
+  }
+  return null;
+}
+
+interface ShownEvent {
+  id?: string | undefined;
+  type: string;
+  platform: string;
+  payload: Json;
+  created_at: string;
+}
+
+/**
+ * An event of an account's channel for drawing; null of one that no page draws: a recipient's own event of a gift of
+ * many, and what happened in another room of a shared chat.
+ */
+export function drawnEvent({ id, type, platform, payload, created_at }: ShownEvent): DrawnEvent | null {
+  if (typeof memberAt(payload, ['sub_gift', 'community_gift_id']) === 'string') return null;
+  const notice = memberAt(payload, ['notice_type']);
+  if (typeof notice === 'string' && notice.startsWith('shared_chat_')) return null;
+  const micros = numberAt(payload, MICROS);
+  const bits = numberAt(payload, paths('bits', 'cheer.bits'));
+  const giftees = memberAt(payload, ['giftees']);
+  return {
+    id: id ?? null,
+    type,
+    platform,
+    user_name: textAt(payload, USER_NAME),
+    amount: micros === null ? numberAt(payload, AMOUNT) : micros / 1_000_000,
+    currency: bits === null ? textAt(payload, CURRENCY) : 'bits',
+    months: numberAt(payload, MONTHS),
+    count: Array.isArray(giftees) ? giftees.length : numberAt(payload, COUNT),
+    tier: textAt(payload, TIER),
+    message: textAt(payload, MESSAGE),
+    title: textAt(payload, TITLE),
+    created_at,
+  };
+}
+
+/** Members of a message of a chat that pages draw. */
+const CHAT_MEMBERS = [
+  ...['id', 'platform', 'platform_message_id', 'platform_user_id', 'username', 'display_name', 'avatar_url'],
+  ...['message', 'emotes', 'badges', 'reply_to_username', 'color', 'created_at'],
+];
+const CLEARED_MEMBERS: Readonly<Record<string, readonly string[]>> = {
+  'chat:delete': ['type', 'platform_message_id'],
+  'chat:clear_user': ['type', 'platform', 'platform_user_id', 'action'],
+};
+
+/** A message of `chat:<account_id>` for drawing, with its event type; null of one that no page draws. */
+export function drawnChat(data: Readonly<Record<string, unknown>>): { event_type: string; data: object } | null {
+  const { type } = data;
+  if (type === undefined && typeof data.message === 'string')
+    return { event_type: 'chat:message', data: only(data, CHAT_MEMBERS) };
+  const members = typeof type === 'string' && Object.hasOwn(CLEARED_MEMBERS, type) ? CLEARED_MEMBERS[type]! : null;
+  return members === null ? null : { event_type: type as string, data: only(data, members) };
+}
+
+/** Song that is played, as pages draw it. */
+export interface DrawnSong {
+  is_playing: boolean;
+  progress_ms: number | null;
+  title: string | null;
+  artist: string | null;
+  cover_url: string | null;
+  duration_ms: number | null;
+}
+
+/** The state of a player for drawing. */
+export function drawnSong(playing: Json): DrawnSong {
+  const item = memberAt(playing, ['item']) ?? null;
+  const artists = memberAt(item, ['artists']);
+  const names = Array.isArray(artists) ? artists.flatMap((one) => textAt(one, paths('name')) ?? []) : [];
+  const images = memberAt(item, ['album', 'images']);
+  return {
+    is_playing: memberAt(playing, ['is_playing']) === true,
+    progress_ms: numberAt(playing, paths('progress_ms')),
+    title: textAt(item, paths('name')),
+    artist: names.length === 0 ? null : names.join(', ').slice(0, MAX_TEXT),
+    cover_url: Array.isArray(images) && images.length > 0 ? textAt(images.at(-1)!, paths('url')) : null,
+    duration_ms: numberAt(item, paths('duration_ms')),
+  };
+}
+
+const only = (all: Readonly<Record<string, unknown>>, members: readonly string[]): object =>
+  Object.fromEntries(members.flatMap((name) => (all[name] === undefined ? [] : [[name, all[name]]])));
+
+/** Types of events that are follows, and tips, whose newest names the labels of a page have. */
+export const FOLLOWER_TYPES = ['twitch:follower', 'kick:follower', 'trovo:follower'] as const;
+export const TIP_TYPES = ['streamelements:tip'] as const;

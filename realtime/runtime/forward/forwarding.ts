@@ -1,0 +1,108 @@
+import type { FeatureFlags } from '../../../app/services';
+import type { Logger } from '../../../engines/log/port';
+import type { Forwards } from '../../../kernel/channel';
+import { parsedJson } from '../../../lib/json/paths';
+import type { Channel } from '../channel/channel';
+import type { ChannelServices, Families, Family } from '../channel/family';
+import type { Hub } from '../delivery/hub';
+import { AccountPages } from './account-pages';
+
+export interface ForwardingDeps {
+  hub: Hub;
+  families: Families;
+  services: ChannelServices;
+  features: FeatureFlags;
+  open(channel: string): Promise<Channel>;
+  log: Logger;
+}
+
+/** A channel that nobody subscribed to, or left, is kept this long. */
+const LINGER_MS = 30_000;
+
+/** Forwards what pages draw from the channels of their accounts: one view of an account for all its pages. */
+export class Forwarding {
+  private readonly accounts = new Map<string, AccountPages>();
+  /** Pages by their channels. */
+  private readonly pages = new Map<string, { account: AccountPages; opened_at: number }>();
+
+  constructor(private readonly deps: ForwardingDeps) {}
+
+  /** Begins to forward to a channel; does nothing for one of another kind, or while it is forwarded to. */
+  async open(channel: Channel): Promise<void> {
+    const named = this.deps.families.of(channel.name);
+    if (!named?.family.forwards) return;
+    const known = this.pages.get(channel.name);
+    if (known && channel.tap !== null) {
+      known.opened_at = Date.now();
+      return known.account.ready;
+    }
+    const forwards = await this.read(named.family, named.id);
+    if (forwards === null || channel.gone) return;
+    const account = this.account(forwards.account_id);
+    await account.ready;
+    if (channel.gone || account.ended) return;
+    account.pages.set(channel.name, forwards.types);
+    this.pages.set(channel.name, { account, opened_at: Date.now() });
+    channel.tap = {
+      // The message may change the drawn types.
+      stored: () => void this.readAgain(channel, named.family, named.id, account),
+      transient: () => undefined,
+      gone: () => this.close(channel.name),
+    };
+  }
+
+  sweep(now: number): void {
+    for (const [name, { opened_at }] of this.pages) {
+      const channel = this.deps.hub.channels.get(name);
+      if (channel && (channel.size > 0 || now - Math.max(opened_at, channel.empty_since) < LINGER_MS)) continue;
+      if (channel) channel.tap = null;
+      this.close(name);
+    }
+  }
+
+  private read = (family: Family, id: string): Promise<Forwards | null> => family.forwards!(id, this.deps.services);
+
+  private async readAgain(channel: Channel, family: Family, id: string, account: AccountPages): Promise<void> {
+    try {
+      const forwards = await this.read(family, id);
+      if (forwards !== null && account.pages.has(channel.name)) account.pages.set(channel.name, forwards.types);
+    } catch (error) {
+      this.deps.log.warn({ err: error, channel: channel.name }, 'what a page draws could not be read');
+      // Its subscribers come again, and then it is read.
+      this.deps.hub.forget(channel, 'CHANNEL_DROPPED');
+    }
+  }
+
+  private account(account_id: string): AccountPages {
+    let account = this.accounts.get(account_id);
+    if (account === undefined) {
+      const { hub, features, open } = this.deps;
+      account = new AccountPages(account_id, {
+        features,
+        open,
+        send: (channel, text) => hub.transient(channel, text),
+        // A source was lost: the pages have to begin again.
+        lost: (pages) => this.drop(pages),
+        ended: () => this.accounts.delete(account_id),
+        log: this.deps.log,
+        parsed: parsedJson,
+      });
+      this.accounts.set(account_id, account);
+    }
+    return account;
+  }
+
+  private drop(pages: readonly string[]): void {
+    for (const name of pages) {
+      const channel = this.deps.hub.channels.get(name);
+      if (channel) this.deps.hub.forget(channel, 'CHANNEL_DROPPED');
+      else this.close(name);
+    }
+  }
+
+  private close(name: string): void {
+    const page = this.pages.get(name);
+    this.pages.delete(name);
+    page?.account.leave(name);
+  }
+}

@@ -1,0 +1,57 @@
+import { chatChannel } from '../../../domain/chat/chat-messages';
+import { eventsChannel } from '../../../domain/events/events';
+import { drawnChat, drawnEvent, drawnSong } from '../../../domain/studio/drawn-events';
+import type { Json } from '../../../lib/json/json';
+
+/** A message as pages get it; `data` is JSON text. */
+export interface Drawn {
+  event_type: string;
+  data: string;
+}
+
+/** A channel of an account whose messages are forwarded to its pages. */
+export interface Source {
+  channel(account_id: string): string;
+  /** Flag of the source itself. */
+  flag: string;
+  /** Types that draw its messages. */
+  drawn_by: ReadonlySet<string>;
+  /** Null of a message that no page draws. `is_stored`: the message is in the log of the source. */
+  drawn(event_type: string, data: Json, is_stored: boolean): Drawn | null;
+}
+
+const object = (data: Json): Record<string, Json> | null =>
+  typeof data === 'object' && data !== null && !Array.isArray(data) ? data : null;
+const text = (value: Json | undefined): string | null => (typeof value === 'string' ? value : null);
+
+export const SOURCES: readonly Source[] = [
+  {
+    channel: chatChannel,
+    flag: 'feature:multichat',
+    drawn_by: new Set(['chat', 'custom']),
+    drawn(_event_type, data) {
+      const message = object(data);
+      const drawn = message === null ? null : drawnChat(message);
+      return drawn === null ? null : { event_type: drawn.event_type, data: JSON.stringify(drawn.data) };
+    },
+  },
+  {
+    channel: eventsChannel,
+    flag: 'feature:events',
+    drawn_by: new Set(['alerts', 'event_list', 'text', 'custom']),
+    drawn(event_type, data, is_stored) {
+      const event = object(data);
+      const [platform, created_at] = [text(event?.platform), text(event?.created_at)];
+      if (event === null || platform === null || created_at === null) return null;
+      const id = is_stored ? (text(event.id) ?? undefined) : undefined;
+      const drawn = drawnEvent({ id, type: event_type, platform, payload: event.payload ?? null, created_at });
+      return drawn === null ? null : { event_type, data: JSON.stringify(drawn) };
+    },
+  },
+  {
+    channel: (account_id) => `spotify:${account_id}`,
+    flag: 'feature:music',
+    drawn_by: new Set(['music', 'text', 'custom']),
+    drawn: (event_type, data) => ({ event_type, data: JSON.stringify(drawnSong(data)) }),
+  },
+];

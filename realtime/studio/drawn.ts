@@ -1,0 +1,31 @@
+import { z } from 'zod';
+
+const DrawnEvent = z
+  .object({
+    id: z.uuid().nullable().describe('Null of a test event'),
+    type: z.string(),
+    platform: z.string(),
+    user_name: z.string().nullable(),
+    amount: z.number().nullable(),
+    currency: z.string().nullable(),
+    months: z.number().nullable(),
+    count: z.number().nullable(),
+    tier: z.string().nullable(),
+    message: z.string().nullable(),
+    title: z.string().nullable(),
+    created_at: z.string(),
+  })
+  .meta({ id: 'DrawnEvent' });
+export const DrawnMessage = z.looseObject({}).describe('Members that are drawn, never the payload of a vendor');
+
+/** State of the account at the start of a page. */
+export const pageState = {
+  emotes: z.array(z.unknown()).optional(),
+  assets: z.record(z.string(), z.string()).optional().describe('Signed links by the ids of files'),
+  labels: z
+    .object({ last_follower: z.string().nullable(), last_tip: z.string().nullable(), song: z.string().nullable() })
+    .optional(),
+  song: z.looseObject({}).nullable().optional().describe('What is playing'),
+  recent: z.array(DrawnEvent).optional().describe('The newest 20 events, newest first'),
+  alerts: z.object({ paused: z.boolean(), muted: z.boolean() }).optional(),
+};

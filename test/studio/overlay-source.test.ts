@@ -1,0 +1,151 @@
+import { Client } from '../support/realtime';
+import { startServer, type TestServer } from '../support/server';
+import { ApiClient, eventually, VendorCloud } from '../support/vendor-cloud';
+
+let server: TestServer;
+let owner: ApiClient;
+let vendors: VendorCloud;
+let account_id: string;
+let overlay: { id: string; key: string; access_token: string };
+beforeAll(async () => {
+  server = await startServer();
+  owner = new ApiClient(server.base_url, server.credentials.access_token);
+  vendors = new VendorCloud(server.base_url, server.credentials);
+  ({ account_id } = server.credentials);
+  overlay = (await owner.send('POST', '/v1/overlays', {})).body.data;
+});
+afterAll(() => server?.dispose());
+
+const channel = () => `overlay:${overlay.key}`;
+const put = async (types: readonly string[]) => {
+  const path = `/v1/overlays/${overlay.id}/layers`;
+  const { revision } = (await owner.get(path)).body.data;
+  const answer = await owner.send('PUT', path, { revision, layers: types.map((type) => ({ type })) });
+  expect(answer.status).toBe(200);
+  return answer.body.data;
+};
+async function source(token = overlay.access_token, name = channel()) {
+  const client = await Client.open(server.ws_url, token);
+  expect((await client.subscribe(name)).type).toBe('subscribed');
+  return client;
+}
+const next = (client: Client, event_type: string, from = 0) =>
+  client.next((message) => message.event_type === event_type, event_type, from);
+const said = (message_id: string, content: string, user_id = 77) => {
+  const broadcaster = { user_id: Number(server.credentials.connections.kick.platform_channel_id), username: 'demo' };
+  const sender = { user_id, username: `viewer_${user_id}`, is_anonymous: false, channel_slug: `viewer-${user_id}` };
+  const body = { message_id, broadcaster, sender, content, emotes: null };
+  return vendors.kick('chat.message.sent', Buffer.from(JSON.stringify(body)));
+};
+
+test('a source begins with the visible layers, and is sent changes of layers and of the overlay', async () => {
+  const { layers, revision } = await put(['chat', 'text']);
+  const client = await source();
+  const first = await next(client, 'overlay:update');
+  expect(first.data).toMatchObject({
+    ...{ revision, width: 1920, height: 1080, background: 'transparent', layers, emotes: [], assets: {} },
+    ...{ labels: { last_tip: null, song: null }, alerts: { paused: false, muted: false } },
+  });
+  const path = `/v1/overlays/${overlay.id}/layers`;
+  const hidden = { revision, layers: [{ id: layers[0].id, visible: false }] };
+  expect((await owner.send('PATCH', path, hidden)).status).toBe(200);
+  const change = await client.next(({ data }) => data?.revision === revision + 1, 'the change');
+  expect(change).toMatchObject({ id: expect.any(String), data: { changed: [], removed: [layers[0].id] } });
+  await owner.send('PATCH', `/v1/overlays/${overlay.id}`, { width: 1280 });
+  await client.next(({ data }) => data?.width === 1280 && !('layers' in data), 'the new width');
+  const again = await source();
+  expect((await next(again, 'overlay:update')).data).toMatchObject({ width: 1280, layers: [layers[1]] });
+  client.end();
+  again.end();
+});
+
+test('chat, events and test events of signed webhooks are forwarded once, with drawn members alone', async () => {
+  await put(['chat', 'alerts', 'event_list']);
+  const client = await source();
+  await next(client, 'overlay:update');
+  expect((await said('m-1', 'Hello there')).status).toBe(200);
+  const message = await next(client, 'chat:message');
+  expect(message).toMatchObject({
+    ...{ type: 'event', channel: channel() },
+    data: { platform: 'kick', platform_message_id: 'm-1', message: 'Hello there', platform_user_id: '77' },
+  });
+  expect((await vendors.kickFollow(4_711)).status).toBe(200);
+  const follow = await next(client, 'kick:follower');
+  const members = ['amount', 'count', 'created_at', 'currency', 'id', 'message', 'months', 'platform', 'tier', 'title'];
+  expect(Object.keys(follow.data!).sort()).toEqual([...members, 'type', 'user_name']);
+  expect(follow.data).toMatchObject({ type: 'kick:follower', platform: 'kick', id: expect.any(String) });
+  const tip = {
+    event_type: 'streamelements:tip',
+    raw: { data: { amount: 5, currency: 'EUR', displayName: 'Ada', email: 'a@b.c' } },
+  };
+  expect((await owner.send('POST', '/v1/events/test', tip)).status).toBe(200);
+  const tested = await next(client, 'streamelements:tip');
+  expect(tested.data).toMatchObject({ id: null, amount: 5, currency: 'EUR', user_name: 'Ada' });
+  expect(JSON.stringify(tested)).not.toContain('a@b.c');
+  expect(client.messages.filter(({ event_type }) => event_type === 'kick:follower')).toHaveLength(1);
+  const again = await source();
+  const { recent, labels } = (await next(again, 'overlay:update')).data as any;
+  expect(recent[0]).toEqual(follow.data);
+  expect(labels.last_follower).toBe((follow.data as any).user_name);
+  client.end();
+  again.end();
+});
+
+test('a ban is forwarded without its moderator', async () => {
+  await put(['chat']);
+  const client = await source();
+  await next(client, 'overlay:update');
+  const broadcaster = { user_id: Number(server.credentials.connections.kick.platform_channel_id), username: 'demo' };
+  const ban = {
+    broadcaster,
+    moderator: { user_id: 9, username: 'the_moderator' },
+    banned_user: { user_id: 77, username: 'viewer_77' },
+    metadata: { reason: 'spam', created_at: new Date().toISOString(), expires_at: null },
+  };
+  expect((await vendors.kick('moderation.banned', Buffer.from(JSON.stringify(ban)))).status).toBe(200);
+  const clear = await next(client, 'chat:clear_user');
+  expect(clear.data).toEqual({ type: 'chat:clear_user', platform: 'kick', platform_user_id: '77', action: 'ban' });
+  client.end();
+});
+
+test('nothing is forwarded that no visible layer draws, and a new layer draws from then on', async () => {
+  await put(['timer']);
+  const client = await source();
+  await next(client, 'overlay:update');
+  await said('m-2', 'not drawn');
+  const events = await Client.open(server.ws_url, server.credentials.access_token);
+  expect((await events.subscribe(`chat:${account_id}`)).type).toBe('subscribed');
+  const { revision } = await put(['chat']);
+  await client.next(({ data }) => data?.revision === revision, 'the new layer');
+  let count = 0;
+  await eventually(async () => {
+    count += 1;
+    await said(`m-3-${count}`, 'drawn');
+    return client.messages.some(({ event_type }) => event_type === 'chat:message') || undefined;
+  }, 'a drawn message');
+  expect(JSON.stringify(client.messages)).not.toContain('not drawn');
+  client.end();
+  events.end();
+});
+
+test('a widget forwards as an overlay with one layer', async () => {
+  const { id, access_token } = (await owner.send('POST', '/v1/widgets', { type: 'event_list' })).body.data;
+  const client = await source(access_token, `widget:${id}`);
+  expect((await next(client, 'widget:update')).data).toMatchObject({ type: 'event_list', config: { max_items: 10 } });
+  expect((await vendors.kickFollow(4_712)).status).toBe(200);
+  expect((await next(client, 'kick:follower')).data).toMatchObject({ type: 'kick:follower' });
+  client.end();
+});
+
+test('a page opens its own channel and its sounds, and neither presence nor REST', async () => {
+  const client = await source();
+  expect((await client.subscribe(`sounds:${account_id}`)).type).toBe('subscribed');
+  for (const other of [`presence:${channel()}`, `chat:${account_id}`, `events:${account_id}`, 'overlay:other-key-12'])
+    expect(await client.subscribe(other)).toMatchObject({ type: 'error', code: 'UNAUTHORIZED' });
+  expect((await new ApiClient(server.base_url, overlay.access_token).get('/v1/overlays')).status).toBe(403);
+  const editor = await Client.open(server.ws_url, server.credentials.access_token);
+  expect((await editor.subscribe(`presence:${channel()}`)).type).toBe('subscribed');
+  const stranger = await Client.open(server.ws_url, server.credentials.other.access_token);
+  expect(await stranger.subscribe(`presence:${channel()}`)).toMatchObject({ code: 'UNAUTHORIZED' });
+  for (const one of [client, editor, stranger]) one.end();
+});
