@@ -6,6 +6,8 @@ import { createBehind } from '../projections/runtime/status/behind';
 import { credentialsOf } from '../api/http/requests/credentials';
 import type { HealthCheck } from '../api/health/health';
 import { registerLivePage } from '../api/documents/live-page';
+import { registerOverlayPage } from '../api/documents/overlay-page';
+import { requestHost } from '../api/http/requests/client-ip';
 import { createApi } from '../api/server';
 import { createFirstSubscriptions } from '../ingest/kick/first-subscriptions';
 import { createFirstMessages } from '../ingest/runtime/parse/first-messages';
@@ -88,7 +90,12 @@ export async function openFrontDoor(deps: CallersDeps, { resolver }: Callers, pa
     tracing,
     log,
     version: VERSION,
-    extend: (app) => registerLivePage(app, settings, join(__dirname, '../web')),
+    extend(app) {
+      const folder = join(__dirname, '../web');
+      registerLivePage(app, settings, folder);
+      const hostOf = requestHost(settings.trusted_proxies);
+      registerOverlayPage(app, settings, folder, ({ raw }) => hostOf(raw));
+    },
     websocket: realtime && ((req, socket, head) => realtime.handleUpgrade(req, socket, head)),
   });
   stops.add(() => api.close());

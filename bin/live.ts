@@ -12,9 +12,12 @@ import { VERSION } from './version';
 export function openLive(deps: CallersDeps, { resolver, members, features, tail, counts }: Callers) {
   const { settings, engines, db, log, metrics, stops } = deps;
   const { wakeups, relay, slots, tracing } = engines;
+  const { overlay } = settings.hosts;
+  // Pages of overlays may open the socket of another host.
+  const allowed = overlay === undefined ? settings.allowed_origins : [...settings.allowed_origins, overlay];
   const realtime = settings.roles.includes('realtime')
     ? createRealtime({
-        settings,
+        settings: { ...settings, allowed_origins: allowed },
         db,
         wakeups,
         relay,

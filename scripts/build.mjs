@@ -8,6 +8,8 @@ import { rooms, sources } from './rooms.mjs';
 
 const FUNCTIONS = 'migrations/functions';
 const PAGES = 'web';
+/** Oldest browsers of each page; broadcasting programs have old ones. */
+const TARGETS = { live: ['chrome111', 'firefox114', 'safari16.4'], overlay: ['chrome103'] };
 
 export async function compile() {
   const { build } = await import('esbuild');
@@ -36,21 +38,22 @@ export async function compile() {
 
 /** Bundles each page into one script and one style, without external resources. */
 async function pages(build, outdir) {
-  const { outputFiles } = await build({
-    entryPoints: ['live.ts', 'live.css'].map((name) => join(root, PAGES, name)),
-    outdir,
-    bundle: true,
-    platform: 'browser',
-    target: ['chrome111', 'firefox114', 'safari16.4'],
-    format: 'esm',
-    logLevel: 'warning',
-    write: false,
-  });
-  const page = join(outdir, 'live.html');
-  return [
-    ...outputFiles.map(({ path, contents }) => [path, Buffer.from(contents)]),
-    [page, readFileSync(join(root, PAGES, 'live.html'))],
-  ];
+  const files = [];
+  for (const [name, target] of Object.entries(TARGETS)) {
+    const { outputFiles } = await build({
+      entryPoints: [`${name}.ts`, `${name}.css`].map((file) => join(root, PAGES, file)),
+      outdir,
+      bundle: true,
+      platform: 'browser',
+      target,
+      format: 'esm',
+      logLevel: 'warning',
+      write: false,
+    });
+    for (const { path, contents } of outputFiles) files.push([path, Buffer.from(contents)]);
+    files.push([join(outdir, `${name}.html`), readFileSync(join(root, PAGES, `${name}.html`))]);
+  }
+  return files;
 }
 
 /**

@@ -1813,6 +1813,7 @@ export interface Channels {
   /** What one overlay shows; only its own token, or a shared link's, listens. It begins with the whole overlay, and forwards what the visible layers draw of the account's chats, events and music. */
   [channel: `overlay:${string}`]:
     | Message<'event', 'overlay:update', {
+    overlay_id?: string;
     revision?: number;
     width?: number;
     height?: number;
@@ -1822,6 +1823,8 @@ export interface Channels {
     changed?: OverlayLayer[];
     /** Deleted or hidden layers */
     removed?: string[];
+    /** Its sounds are on `sounds:<account_id>` */
+    account_id?: string;
     emotes?: unknown[];
     /** Signed links by the ids of files */
     assets?: Record<string, unknown>;
@@ -1872,6 +1875,8 @@ export interface Channels {
     revision: number;
     type?: string;
     config: Record<string, unknown>;
+    /** Its sounds are on `sounds:<account_id>` */
+    account_id?: string;
     emotes?: unknown[];
     /** Signed links by the ids of files */
     assets?: Record<string, unknown>;

@@ -410,6 +410,9 @@ export const SettingsSchema = z.strictObject({
             'connect anything from there',
         ),
       admin: origin.optional().describe('The same for the site of operators'),
+      overlay: origin
+        .optional()
+        .describe('Origin on which alone the pages of overlays and widgets are served, like `https://live.example`'),
     })
     .prefault({})
     .meta(ACCESS),

@@ -20,6 +20,7 @@ export const DrawnMessage = z.looseObject({}).describe('Members that are drawn, 
 
 /** State of the account at the start of a page. */
 export const pageState = {
+  account_id: z.uuid().optional().describe('Its sounds are on `sounds:<account_id>`'),
   emotes: z.array(z.unknown()).optional(),
   assets: z.record(z.string(), z.string()).optional().describe('Signed links by the ids of files'),
   labels: z

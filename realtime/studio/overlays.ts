@@ -17,6 +17,7 @@ export const overlay = channel({
         'First the whole, to a new subscriber alone; then what has changed: layers with the new revision, or members ' +
         'of the overlay.',
       data: z.looseObject({
+        overlay_id: z.uuid().optional(),
         revision: z.int().optional(),
         width: z.int().optional(),
         height: z.int().optional(),

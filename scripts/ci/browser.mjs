@@ -1,11 +1,13 @@
-// Opens the live page, Swagger UI and GraphiQL of a freshly started server in a real browser, uses them, and verifies
-// that they request nothing from other hosts. With LUMIO_SCREENSHOTS it writes a picture of each into that folder.
+// Opens overlays, the live page, Swagger UI and GraphiQL of a freshly started server in a real browser, uses them, and
+// verifies that they request nothing from other hosts. With LUMIO_SCREENSHOTS it writes a picture of each into that
+// folder.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { build, install } from '../prepare.mjs';
 import { livePage, pastedToken } from './live-page.mjs';
+import { madeOverlay, overlayPage } from './overlay-page.mjs';
 import { startLumio } from './running.mjs';
 
 const BROWSER = '/usr/bin/chromium';
@@ -44,7 +46,9 @@ try {
   await visit(printed.slice(server.base_url.length), (page) => livePage(page, credentials), { colorScheme: 'light' });
   const phone = { width: 375, height: 700 };
   await visit('/', (page) => pastedToken(page, credentials), { colorScheme: 'dark', viewport: phone, refusals: [401] });
-  console.log('browser: the live page, Swagger UI and GraphiQL work, and ask only this server');
+  const overlay = await madeOverlay(credentials);
+  await visit(overlay.path, overlayPage(credentials, overlay), { refusals: [401] });
+  console.log('browser: overlays, the live page, Swagger UI and GraphiQL work, and ask only this server');
 } finally {
   await browser?.close();
   await server.stop();
@@ -73,7 +77,12 @@ async function visit(path, use, { refusals = [], ...options } = {}) {
       message.type() === 'error' && !expected({ text: message.text() }) && problems.push(`console: ${message.text()}`),
   );
   const expected = ({ status, text = '' }) =>
-    refusals.some((one) => one === status || text.includes(`status of ${one}`));
+    refusals.some(
+      (one) =>
+        one === status ||
+        text.includes(`status of ${one}`) ||
+        (one === 401 && text.includes('HTTP Authentication failed')),
+    );
   page.on('pageerror', (error) => problems.push(`error: ${error.message}`));
   page.on(
     'response',

@@ -84,9 +84,10 @@ export async function overlayPage(db: Queryable, key: string, sources: Sources):
   );
   const [first] = rows;
   if (first === undefined) return null;
-  const { account_id, revision, width, height, background } = first;
+  const { id: overlay_id, account_id, revision, width, height, background } = first;
   const layers = inOrder(rows.flatMap(({ layer }) => layer ?? []));
-  return { revision, width, height, background, layers, ...(await accountState(db, account_id, sources)) };
+  const page = { overlay_id, account_id, revision };
+  return { ...page, width, height, background, layers, ...(await accountState(db, account_id, sources)) };
 }
 
 /** First message of a widget's page; null of an unknown id. */
@@ -99,7 +100,14 @@ export async function widgetPage(db: Queryable, id: string, sources: Sources): P
   if (row === undefined) return null;
   const type = widgetType(row.widget_type)?.type;
   const { account_id, config, revision } = row;
-  return { widget_instance_id: id, revision, type, config, ...(await accountState(db, account_id, sources)) };
+  return {
+    widget_instance_id: id,
+    account_id,
+    revision,
+    type,
+    config,
+    ...(await accountState(db, account_id, sources)),
+  };
 }
 
 /** Newest events that an event list begins with. */

@@ -1,0 +1,74 @@
+// An overlay in a real browser: it shows signed chat and events once, removes the lines of a banned user, and ends with
+// its token.
+import { createPrivateKey, randomUUID, sign } from 'node:crypto';
+
+/** Creates an overlay with a chat, alerts and an event list; returns its page's path and what controls it. */
+export async function madeOverlay(credentials) {
+  const made = await call(credentials, 'POST', '/v1/overlays', {});
+  const layers = [
+    { type: 'chat', config: { x: 0, y: 400, width: 600, height: 300 } },
+    { type: 'alerts', config: { x: 300, y: 0, width: 600, height: 200 } },
+    { type: 'event_list', config: { x: 900, y: 400, width: 300, height: 300 } },
+    { type: 'text', config: { template: 'Newest: {{last_follower}}', x: 900, y: 0 } },
+  ];
+  await call(credentials, 'PUT', `/v1/overlays/${made.id}/layers`, { revision: 0, layers });
+  return { id: made.id, path: `/overlay/${made.key}#token=${made.access_token}` };
+}
+
+export const overlayPage = (credentials, { id }) =>
+  async function use(page) {
+    await page.locator('html[data-state="open"]').waitFor();
+    await page.locator('.layer').nth(3).waitFor({ state: 'attached' });
+    const broadcaster = { user_id: Number(credentials.connections.kick.platform_channel_id), username: 'demo' };
+    const sender = { user_id: 77, username: 'viewer_77', is_anonymous: false, channel_slug: 'viewer-77' };
+    const said = { message_id: 'm-1', broadcaster, sender, content: 'Hello <b>there</b>', emotes: null };
+    await kick(credentials, 'chat.message.sent', said);
+    await page.locator('.chat li', { hasText: 'Hello <b>there</b>' }).waitFor();
+    const follower = { user_id: 78, username: 'follower_78', is_anonymous: false, channel_slug: 'follower-78' };
+    await kick(credentials, 'channel.followed', { broadcaster, follower });
+    await page.locator('.alert', { hasText: 'follower_78 is following now!' }).waitFor();
+    await page.locator('.text', { hasText: 'Newest: follower_78' }).waitFor();
+    const rows = page.locator('.events li', { hasText: 'follower_78' });
+    if ((await rows.count()) !== 1) throw new Error(`the follow is shown ${await rows.count()} times`);
+    const metadata = { reason: 'spam', created_at: new Date().toISOString(), expires_at: null };
+    const moderator = { user_id: 9, username: 'moderator_9' };
+    await kick(credentials, 'moderation.banned', { broadcaster, moderator, banned_user: sender, metadata });
+    await page.locator('.chat li').waitFor({ state: 'detached' });
+    await call(credentials, 'POST', `/v1/overlays/${id}/rotate-token`, {});
+    await page.locator('html[data-state="stopped"]').waitFor();
+    if ((await page.locator('.layer').count()) !== 0) throw new Error('the page goes on after the rotation');
+  };
+
+async function call({ base_url, access_token }, method, path, body) {
+  const answer = await fetch(base_url + path, {
+    method,
+    headers: { authorization: `Bearer ${access_token}`, 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  });
+  if (!answer.ok) throw new Error(`${method} ${path}: ${await answer.text()}`);
+  return (await answer.json()).data;
+}
+
+async function kick({ base_url, webhook_signing }, type, payload) {
+  const body = JSON.stringify(payload);
+  const id = randomUUID();
+  const at = new Date().toISOString();
+  const signed = sign(
+    'RSA-SHA256',
+    Buffer.from(`${id}.${at}.${body}`),
+    createPrivateKey(webhook_signing.kick_private_key),
+  );
+  const answer = await fetch(`${base_url}/v1/webhooks/kick`, {
+    method: 'POST',
+    headers: {
+      'content-type': 'application/json',
+      'kick-event-type': type,
+      'kick-event-version': '1',
+      'kick-event-message-id': id,
+      'kick-event-message-timestamp': at,
+      'kick-event-signature': signed.toString('base64'),
+    },
+    body,
+  });
+  if (!answer.ok) throw new Error(`${type}: ${await answer.text()}`);
+}

@@ -1,0 +1,87 @@
+import { element } from '../dom';
+import { numberOf, typeFace } from './settings';
+import type { ChatLine, Drawing } from './types';
+
+const MOST_LINES = 100;
+/** Pictures of one line. */
+const MOST_EMOTES = 50;
+
+/** Lines of the chats, newest at the bottom; at most 100 wait and stand there, however fast messages come. */
+export class Chat implements Drawing {
+  readonly element = element('ol', 'chat');
+  private most = 20;
+  private hide_ms = 0;
+  private waiting: ChatLine[] = [];
+  private frame = 0;
+
+  configure(config: Record<string, unknown>): void {
+    typeFace(this.element, config);
+    this.most = Math.min(MOST_LINES, numberOf(config, 'max_lines', 20));
+    this.hide_ms = 1_000 * numberOf(config, 'hide_after_seconds', 0);
+    this.trim();
+  }
+
+  take(event_type: string, data: Record<string, unknown>): void {
+    if (event_type === 'chat:delete') this.remove((line) => line.platform_message_id === data.platform_message_id);
+    else if (event_type === 'chat:clear_user')
+      this.remove((line) => line.platform === data.platform && line.platform_user_id === data.platform_user_id);
+    else if (event_type === 'chat:message') this.add(data as unknown as ChatLine);
+  }
+
+  close(): void {
+    clearTimeout(this.frame);
+  }
+
+  private add(line: ChatLine): void {
+    this.waiting.push(line);
+    if (this.waiting.length > this.most) this.waiting.shift();
+    // A timer and no animation frame: a hidden source has none, and its lines have to be bounded all the same.
+    this.frame ||= window.setTimeout(() => this.show(), 30);
+  }
+
+  private show(): void {
+    this.frame = 0;
+    const rows = this.waiting.map((line) => rowOf(line));
+    this.waiting = [];
+    this.element.append(...rows);
+    this.trim();
+    if (this.hide_ms > 0) for (const row of rows) setTimeout(() => row.remove(), this.hide_ms);
+  }
+
+  private remove(is: (line: Pick<ChatLine, 'platform' | 'platform_user_id' | 'platform_message_id'>) => boolean): void {
+    this.waiting = this.waiting.filter((line) => !is(line));
+    for (const row of [...this.element.children] as HTMLElement[]) {
+      const { platform = '', user = '', message = '' } = row.dataset;
+      if (is({ platform, platform_user_id: user, platform_message_id: message })) row.remove();
+    }
+  }
+
+  private trim(): void {
+    while (this.element.childElementCount > this.most) this.element.firstElementChild!.remove();
+  }
+}
+
+function rowOf(line: ChatLine): HTMLElement {
+  const name = element('span', 'name', line.display_name || line.username);
+  if (line.color && /^#[0-9a-f]{6}$/i.test(line.color)) name.style.color = line.color;
+  const row = element('li', '', name, ' ', ...partsOf(line));
+  row.dataset.platform = line.platform;
+  row.dataset.user = line.platform_user_id ?? '';
+  row.dataset.message = line.platform_message_id ?? '';
+  return row;
+}
+
+/** Text with the pictures of its emotes. */
+function partsOf({ message, emotes = [] }: ChatLine): (Node | string)[] {
+  const pictures = new Map(emotes.flatMap(({ text, url }) => (url ? [[text, url] as const] : [])));
+  if (pictures.size === 0) return [message];
+  let left = MOST_EMOTES;
+  return message.split(/(\s+)/).map((word) => {
+    const url = pictures.get(word);
+    if (url === undefined || left-- <= 0) return word;
+    const picture = document.createElement('img');
+    picture.src = url;
+    picture.alt = word;
+    return picture;
+  });
+}

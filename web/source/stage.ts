@@ -1,0 +1,148 @@
+import { element } from '../dom';
+import { Alerts } from './alerts';
+import { Chat } from './chat';
+import { EventList, Music, Text, Timer } from './lists';
+import type { DrawnEvent, Drawing, Labels, Layer, PageState } from './types';
+
+const DRAWINGS: Readonly<Record<string, () => Drawing>> = {
+  chat: () => new Chat(),
+  alerts: () => new Alerts(),
+  event_list: () => new EventList(),
+  text: () => new Text(),
+  timer: () => new Timer(),
+  music: () => new Music(),
+};
+const EVENT_TYPES: ReadonlySet<string> = new Set(['alerts', 'event_list']);
+
+/** Types that draw a forwarded message. */
+function drawnBy(event_type: string, type: string): boolean {
+  if (event_type.startsWith('chat:')) return type === 'chat';
+  if (event_type === 'spotify:now-playing') return type === 'music';
+  return EVENT_TYPES.has(type);
+}
+
+interface Update {
+  revision?: number;
+  width?: number;
+  height?: number;
+  background?: string;
+  layers?: Layer[];
+  changed?: Layer[];
+  removed?: string[];
+}
+
+/** The layers of an overlay, in their order. */
+export class Stage {
+  private readonly drawn = new Map<string, { layer: Layer; drawing: Drawing; frame: HTMLElement }>();
+  private revision = -1;
+  private state: PageState = { labels: { last_follower: null, last_tip: null, song: null }, recent: [], assets: {} };
+  /** Forwarded messages wait for the first state. */
+  private early: [string, Record<string, unknown>][] | null = [];
+
+  constructor(private readonly root: HTMLElement) {}
+
+  /** The whole state, which replaces the layers, or a change of them. */
+  update({ revision, layers, changed, removed, ...sent }: Update & Partial<PageState>): void {
+    this.resize(sent);
+    if (layers !== undefined) {
+      this.begin(layers, sent);
+      this.revision = revision ?? 0;
+      const early = this.early ?? [];
+      this.early = null;
+      for (const [event_type, data] of early) this.take(event_type, data);
+      return;
+    }
+    if (revision === undefined || revision <= this.revision || this.early !== null) return;
+    this.revision = revision;
+    for (const id of removed ?? []) this.remove(id);
+    for (const layer of changed ?? []) this.put(layer);
+    this.arrange();
+  }
+
+  take(event_type: string, data: Record<string, unknown>): void {
+    if (this.early !== null) {
+      if (this.early.length < 100) this.early.push([event_type, data]);
+      return;
+    }
+    for (const { layer, drawing } of this.drawn.values())
+      if (drawnBy(event_type, layer.type)) drawing.take?.(event_type, data);
+    this.relabel(event_type, data);
+  }
+
+  clear(): void {
+    for (const id of [...this.drawn.keys()]) this.remove(id);
+  }
+
+  private begin(layers: readonly Layer[], sent: Partial<PageState>): void {
+    this.state = { ...this.state, ...sent };
+    const kept = new Set(layers.map(({ id }) => id));
+    for (const id of [...this.drawn.keys()]) if (!kept.has(id)) this.remove(id);
+    for (const layer of layers) this.put(layer);
+    for (const { drawing } of this.drawn.values()) drawing.begin?.(this.state);
+    this.arrange();
+  }
+
+  private put(layer: Layer): void {
+    const known = this.drawn.get(layer.id);
+    if (known !== undefined && known.layer.type === layer.type) {
+      known.layer = layer;
+      known.drawing.configure(layer.config);
+    } else {
+      this.remove(layer.id);
+      const make = Object.hasOwn(DRAWINGS, layer.type) ? DRAWINGS[layer.type] : undefined;
+      if (make === undefined) return;
+      const drawing = make();
+      drawing.configure(layer.config);
+      drawing.begin?.(this.state);
+      drawing.label?.(this.state.labels);
+      const frame = element('section', 'layer', drawing.element);
+      this.drawn.set(layer.id, { layer, drawing, frame });
+    }
+    place(this.drawn.get(layer.id)!.frame, layer.config);
+  }
+
+  private remove(id: string): void {
+    const known = this.drawn.get(id);
+    known?.drawing.close?.();
+    known?.frame.remove();
+    this.drawn.delete(id);
+  }
+
+  private arrange(): void {
+    const inOrder = [...this.drawn.values()].sort((a, b) => a.layer.sort_order - b.layer.sort_order);
+    this.root.append(...inOrder.map(({ frame }) => frame));
+  }
+
+  private resize({ width, height, background }: Update): void {
+    if (width !== undefined) this.root.style.width = `${width}px`;
+    if (height !== undefined) this.root.style.height = `${height}px`;
+    if (background !== undefined) this.root.style.background = background;
+  }
+
+  private relabel(event_type: string, data: Record<string, unknown>): void {
+    const { labels } = this.state;
+    const changed = labelOf(event_type, data);
+    if (changed === null) return;
+    this.state = { ...this.state, labels: { ...labels, ...changed } };
+    for (const { drawing } of this.drawn.values()) drawing.label?.(this.state.labels);
+  }
+}
+
+function labelOf(event_type: string, data: Record<string, unknown>): Partial<Labels> | null {
+  const { user_name, amount, currency } = data as unknown as DrawnEvent;
+  if (event_type.endsWith(':follower')) return { last_follower: user_name };
+  if (event_type.endsWith(':tip'))
+    return { last_tip: [user_name, amount, currency].filter((part) => part !== null && part !== undefined).join(' ') };
+  if (event_type !== 'spotify:now-playing') return null;
+  const { title, artist } = data as { title?: string | null; artist?: string | null };
+  return { song: [title, artist].filter((part) => part).join(' – ') || null };
+}
+
+/** A layer without a place has the whole overlay. */
+function place(frame: HTMLElement, { x, y, width, height }: Record<string, unknown>): void {
+  const pixels = (value: unknown, usual: string) => (typeof value === 'number' ? `${value}px` : usual);
+  frame.style.left = pixels(x, '0');
+  frame.style.top = pixels(y, '0');
+  frame.style.width = pixels(width, '100%');
+  frame.style.height = pixels(height, '100%');
+}

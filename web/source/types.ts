@@ -1,0 +1,50 @@
+import type { DrawnEvent } from '../../clients/js/channels';
+
+export type { DrawnEvent };
+
+/** A layer as the server sends it. */
+export interface Layer {
+  id: string;
+  type: string;
+  config: Record<string, unknown>;
+  sort_order: number;
+}
+
+export interface ChatLine {
+  platform: string;
+  platform_message_id?: string | null;
+  platform_user_id?: string | null;
+  username: string;
+  display_name?: string | null;
+  message: string;
+  color?: string | null;
+  emotes?: { text: string; url?: string | null }[];
+}
+
+/** Names that texts are filled with. */
+export interface Labels {
+  last_follower: string | null;
+  last_tip: string | null;
+  song: string | null;
+}
+
+/** State of the account at the start of a page. */
+export interface PageState {
+  labels: Labels;
+  recent: DrawnEvent[];
+  assets: Record<string, string>;
+}
+
+/** Content of a layer, in an element of its own. */
+export interface Drawing {
+  readonly element: HTMLElement;
+  /** Takes changed settings. */
+  configure(config: Record<string, unknown>): void;
+  /** A forwarded message. */
+  take?(event_type: string, data: Record<string, unknown>): void;
+  /** The state of the account after a reconnection. */
+  begin?(state: PageState): void;
+  /** Labels have changed. */
+  label?(labels: Labels): void;
+  close?(): void;
+}
