@@ -236,7 +236,7 @@ export const grantWidgetAccess = command({
   summary: 'Sets what a member may do with a widget; it never allows more than their role',
   rest: put('/v1/widgets/{id}/access/{user_id}'),
   guard: [permission('widgets:access-grant')],
-  input: z.object({ id: z.uuid(), user_id: z.uuid(), role: z.string().max(100) }),
+  input: z.object({ id: z.uuid(), user_id: z.uuid(), role: z.string().max(100).nullish() }),
   output: WidgetAccess,
   errors: {
     ...WIDGET_NOT_FOUND,
@@ -244,7 +244,8 @@ export const grantWidgetAccess = command({
     MEMBER_NOT_FOUND: notFound('Member not found'),
   },
   async run({ input, caller, context, act, refuse, newId }, { db }) {
-    const { id, user_id, role } = input;
+    const { id, user_id } = input;
+    const role = input.role ?? '';
     const { account_id } = caller;
     if ((await widgetOf(db, { account_id, user_id: null }, id)) === undefined) throw refuse('WIDGET_NOT_FOUND');
     if (!isAccessRole(role)) throw refuse('INVALID_ROLE');

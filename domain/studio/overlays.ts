@@ -91,7 +91,7 @@ export type OverlayCommand = { now: string } & (
   | ({ type: 'overlay:rotate_token'; overlay_id: string } & Token)
   | { type: 'overlay:delete'; overlay_id: string }
   | ({ type: 'overlay:share' } & Omit<Named<'overlay:shared'>, 'type' | 'created_at' | 'account_id' | 'key'>)
-  | { type: 'overlay:unshare'; overlay_id: string; link_id: string }
+  | { type: 'overlay:unshare'; link_id: string }
   | ({ type: 'overlay:grant_access'; overlay_id: string } & AccessCopy)
   | { type: 'overlay:revoke_access'; overlay_id: string; user_id: string }
   | ({ type: 'overlay_folder:create' } & Omit<Named<'overlay_folder:created'>, 'type' | 'created_at'>)
@@ -150,6 +150,8 @@ export const overlays: Decider<Overlays, OverlayCommand, OverlayEvent> = {
         if (Object.keys(state.folders).length >= MAX_FOLDERS) throw new DomainError('TOO_MANY_FOLDERS');
         return [{ type: 'overlay_folder:created', ...created, created_at: now }];
       }
+      case 'overlay:unshare':
+        return unshared(state, command.link_id, now);
       case 'overlay_folder:update':
         return folderUpdated(state, command);
       case 'overlay_folder:delete': {
@@ -186,7 +188,14 @@ export const overlays: Decider<Overlays, OverlayCommand, OverlayEvent> = {
 
 type OfOverlay = Exclude<
   OverlayCommand,
-  { type: 'overlay:create' | 'overlay_folder:create' | 'overlay_folder:update' | 'overlay_folder:delete' }
+  {
+    type:
+      | 'overlay:create'
+      | 'overlay:unshare'
+      | 'overlay_folder:create'
+      | 'overlay_folder:update'
+      | 'overlay_folder:delete';
+  }
 >;
 
 function decideOverlay(state: Overlays, command: OfOverlay): OverlayEvent[] {
@@ -216,11 +225,6 @@ function decideOverlay(state: Overlays, command: OfOverlay): OverlayEvent[] {
       if (link.is_listed && active.length >= MAX_LINKS) throw new DomainError('TOO_MANY_LINKS');
       return [{ type: 'overlay:shared', ...of, ...link, key, created_at: now }];
     }
-    case 'overlay:unshare': {
-      const ends = overlay.links[command.link_id];
-      if (ends === undefined || ends <= now) throw new DomainError('LINK_NOT_FOUND');
-      return [{ type: 'overlay:unshared', ...of, link_id: command.link_id, deleted_at: now }];
-    }
     case 'overlay:grant_access': {
       const { user_id, role, granted_by } = command;
       const entry_id = overlay.access[user_id]?.entry_id ?? command.entry_id;
@@ -232,6 +236,13 @@ function decideOverlay(state: Overlays, command: OfOverlay): OverlayEvent[] {
     default:
       return unreachable(command);
   }
+}
+
+function unshared({ overlays: all }: Overlays, link_id: string, now: string): OverlayEvent[] {
+  const [overlay_id, overlay] = Object.entries(all).find(([, { links }]) => link_id in links) ?? [];
+  if (overlay_id === undefined || overlay!.links[link_id]! <= now) throw new DomainError('LINK_NOT_FOUND');
+  const { account_id } = overlay!;
+  return [{ type: 'overlay:unshared', overlay_id, account_id, link_id, deleted_at: now }];
 }
 
 const grant = (entry: AccessCopy & { overlay_id: string; account_id: string }, now: string): OverlayEvent => ({

@@ -160,13 +160,21 @@ describe('every operation, called from another account', () => {
     things['/v1/widgets'] = made_widget.body.data.id;
     const made_overlay = await owner.send('POST', '/v1/overlays', { name: secret });
     things['/v1/overlays'] = made_overlay.body.data.id;
+    const ends = new Date(Date.now() + 3_600_000).toISOString();
+    const made_link = await owner.send('POST', '/v1/overlay-shared-links', {
+      overlay_id: made_overlay.body.data.id,
+      expires_at: ends,
+    });
+    things['/v1/overlay-shared-links'] = made_link.body.data.id;
+    const made_folder = await owner.send('POST', '/v1/overlay-folders', { name: secret });
+    things['/v1/overlay-folders'] = made_folder.body.data.id;
     things['/v1/history/shared-links'] = link.body.data.id;
     const watched = await owner.send('POST', '/v1/watchlist', { platform: 'twitch', channel: 'watched' });
     things['/v1/watchlist'] = watched.body.data.id;
     owned = [credentials.account_id, credentials.user_id, secret, key.body.data.key, ...Object.values(things)];
     owned.push(invite_id, invite.body.data.code);
     owned.push(service.key, popout.token, system.key, link.body.data.token, made_widget.body.data.access_token);
-    owned.push(made_overlay.body.data.key, made_overlay.body.data.access_token);
+    owned.push(made_link.body.data.access_token, made_overlay.body.data.key, made_overlay.body.data.access_token);
     // What is no secret, and is an operator's to change.
     things['/v1/accounts'] = credentials.account_id;
     things['/v1/admin/feature-flags'] = KNOWN_FLAGS[0]!.id;
@@ -297,6 +305,7 @@ describe('every operation, called from another account', () => {
       config: {},
       role: 'viewer',
       overlay_id: made_overlay.body.data.id,
+      parent_id: null,
       ...{ width: 1, height: 1, background: 'transparent', folder_id: null, revision: 0, layers: [] },
       volume: 1,
       target: null,
@@ -330,9 +339,12 @@ describe('every operation, called from another account', () => {
       adminDisconnectChannelConnection: { id: channels[1] },
       adminDisconnectBotConnection: { id: bots[1] },
       adminDeleteSeToken: { id: await tip('kick') },
+      createOverlaySharedLink: { expires_at: ends },
       createWidget: { type: 'text' },
       grantWidgetAccess: { user_id },
       revokeWidgetAccess: { user_id },
+      grantOverlayAccess: { user_id },
+      revokeOverlayAccess: { user_id },
       moderateChat: { action: 'BAN' },
       createPoll: { duration_secs: 60 },
       channelHistoryReportStats: { cursor: cursorOf('2020-01-01T00:00:00Z', 'kick', 'b') },

@@ -109,6 +109,17 @@ export const CALLS: Readonly<Record<string, Call>> = {
   patchOverlayLayers: {
     input: ({ overlay, layer }) => ({ overlay_id: overlay, revision: 1, layers: [{ id: layer, visible: false }] }),
   },
+  createOverlayFolder: { input: () => ({ name: 'Scenes' }) },
+  updateOverlayFolder: { input: id('folder', { name: 'Renamed' }) },
+  deleteOverlayFolder: { input: id('needless_folder') },
+  createOverlaySharedLink: {
+    input: ({ overlay }) => ({ overlay_id: overlay, expires_at: '2999-01-01T00:00:00Z' }),
+    ...NOT_SHOWN,
+  },
+  deleteOverlaySharedLink: { input: id('needless_overlay_link') },
+  createOverlayEditorShare: { input: id('overlay'), ...NOT_SHOWN },
+  grantOverlayAccess: { input: ({ overlay, member }) => ({ id: overlay, user_id: member, role: 'viewer' }) },
+  revokeOverlayAccess: { input: ({ drawn_overlay, bound_member }) => ({ id: drawn_overlay, user_id: bound_member }) },
   createWidget: { input: () => ({ type: 'system-text' }) },
   updateWidget: { input: id('widget', { name: 'Renamed' }) },
   deleteWidget: { input: id('needless_widget') },
@@ -354,8 +365,12 @@ export async function prepareCalls(
   await keep('/v1/overlays', () => ({}), ['overlay', 'needless_overlay', 'drawn_overlay']);
   const drawn = { revision: 0, layers: [{ type: 'text' }] };
   made.layer = (await owner.send('PUT', `/v1/overlays/${made.overlay}/layers`, drawn)).body.data.layers[0].id;
+  await keep('/v1/overlay-folders', (name) => ({ name }), ['folder', 'needless_folder']);
+  const shared = { overlay_id: made.drawn_overlay, expires_at: '2999-01-01T00:00:00Z' };
+  await keep('/v1/overlay-shared-links', () => shared, ['needless_overlay_link']);
   await keep('/v1/widgets', () => ({ type: 'system-text' }), ['widget', 'needless_widget', 'bound_widget']);
   made.bound_member = member.user_id;
+  await owner.send('PUT', `/v1/overlays/${made.drawn_overlay}/access/${made.bound_member}`, { role: 'viewer' });
   await owner.send('PUT', `/v1/widgets/${made.bound_widget}/access/${made.bound_member}`, { role: 'viewer' });
   for (const name of ['sound', 'needless_sound']) made[name] = await uploadedSound(base_url, access_token);
   made.needless_watched = (await post('/v1/watchlist', { platform: 'kick', channel: 'needless' })).id;
