@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { actorOf } from '../../access/authentication/caller';
 import { badRequest, command, del, notFound, permission, put } from '../../app/operation';
 import { isAccessRole } from '../../domain/studio/access-entries';
 import { overlays, overlaysStream } from '../../domain/studio/overlays';
@@ -19,7 +20,9 @@ export const grantOverlayAccess = command({
     INVALID_ROLE: badRequest('Invalid role'),
     MEMBER_NOT_FOUND: notFound('Member not found'),
   },
-  async run({ input, caller: { account_id, user_id: granted_by }, context, act, refuse, newId }, { db }) {
+  async run({ input, caller, context, act, refuse, newId }, { db }) {
+    const { account_id } = caller;
+    const { user_id: granted_by } = actorOf(caller);
     const { id, user_id } = input;
     const role = input.role ?? '';
     if ((await overlayOf(db, { account_id, user_id: null }, id)) === undefined) throw refuse('OVERLAY_NOT_FOUND');

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { actorOf } from '../../access/authentication/caller';
 import { generateKey } from '../../access/authentication/keys';
 import { command, conflict, del, invalid, notFound, permission, post } from '../../app/operation';
 import { MAX_LINKS, overlays, overlaysStream } from '../../domain/studio/overlays';
@@ -40,7 +41,7 @@ export const createOverlaySharedLink = command({
     const link_id = newId('overlay-link');
     const { events } = await act(overlays, overlaysStream(caller.account_id), {
       type: 'overlay:share',
-      ...{ overlay_id, link_id, token_hash: token.hash, is_listed: true, created_by: caller.user_id },
+      ...{ overlay_id, link_id, token_hash: token.hash, is_listed: true, created_by: actorOf(caller).user_id },
       expires_at: expires_at.toISOString(),
     });
     const shared = events.find((event) => event.type === 'overlay:shared');
@@ -81,13 +82,14 @@ export const createOverlayEditorShare = command({
     .object({ access_token, expires_at: z.string().meta({ format: 'date-time' }) })
     .meta({ id: 'OverlayEditorShare' }),
   errors: { ...OVERLAY_NOT_FOUND, ...LINK_NOT_SHOWN },
-  async run({ input: { id }, caller: { account_id, user_id }, context, act, refuse, newId }, { db }) {
+  async run({ input: { id }, caller, context, act, refuse, newId }, { db }) {
+    const { account_id, user_id } = caller;
     if ((await overlayOf(db, { account_id, user_id }, id)) === undefined) throw refuse('OVERLAY_NOT_FOUND');
     const token = generateKey('shared_overlay');
     const { events } = await act(overlays, overlaysStream(account_id), {
       type: 'overlay:share',
       ...{ overlay_id: id, link_id: newId('editor-share'), token_hash: token.hash, is_listed: false },
-      created_by: user_id,
+      created_by: actorOf(caller).user_id,
       expires_at: new Date(context.now + EDITOR_MS).toISOString(),
     });
     const shared = events.find((event) => event.type === 'overlay:shared');

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
+import { actorOf } from '../../access/authentication/caller';
 import { generateKey } from '../../access/authentication/keys';
 import { revokeBoundTokens } from '../../access/authentication/tokens/bound-tokens';
 import { limitOf, PLAN_LIMIT_REACHED } from '../../access/authorization/plan-limits';
@@ -56,12 +57,12 @@ export const createOverlay = command({
   output: OverlayWithToken,
   errors: { ...FOLDER_NOT_FOUND, ...TOKEN_NOT_SHOWN, ...PLAN_LIMIT_REACHED },
   async run({ input, caller, act, refuse, newId }, { db }) {
-    const { account_id, user_id } = caller;
+    const { account_id } = caller;
     const token = generateKey('overlay');
     const overlay_id = newId('overlay');
     const { events } = await act(overlays, overlaysStream(account_id), {
       type: 'overlay:create',
-      ...{ overlay_id, account_id, key: newKey(), created_by: user_id, access: [] },
+      ...{ overlay_id, account_id, key: newKey(), created_by: actorOf(caller).user_id, access: [] },
       ...{ token_id: newId('token'), token_hash: token.hash },
       name: input.name ?? DEFAULTS.name,
       width: input.width ?? DEFAULTS.width,
@@ -178,7 +179,17 @@ export const duplicateOverlay = command({
       overlaysStream(account_id),
       {
         type: 'overlay:create',
-        ...{ overlay_id, account_id, key, created_by: user_id, access, width, height, background, folder_id },
+        ...{
+          overlay_id,
+          account_id,
+          key,
+          created_by: actorOf(caller).user_id,
+          access,
+          width,
+          height,
+          background,
+          folder_id,
+        },
         ...{ token_id: newId('token'), token_hash: token.hash, name: `${name.slice(0, 93)} (copy)` },
         most: await limitOf(db, account_id, 'max_overlays'),
       },

@@ -2,7 +2,7 @@ import type { Migration } from './index';
 
 /** Overlays with their layers, folders, links and access entries, and the tokens of pages. */
 export const overlays: Migration = {
-  name: '0445-overlays',
+  name: '0500-overlays',
   up: (knex) =>
     knex.raw(`
       create table overlays (
