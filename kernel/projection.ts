@@ -76,6 +76,8 @@ interface ProjectionBase {
 export interface RecordProjection extends ProjectionBase {
   from: { kind: 'topic'; topic: string };
   late_ledger?: LateLedger;
+  /** Selects, of the records that do not count because of another with their id, those that `mode.repeats` has. */
+  repeats?(record: LoggedRecord): boolean;
   apply(batch: readonly LoggedRecord[], tx: Queryable, mode: ApplyMode): Promise<ChannelMessage[]>;
 }
 
@@ -120,6 +122,8 @@ export interface ApplyMode {
    * without rows announces them no second time.
    */
   applied?: ReadonlySet<string>;
+  /** Records of a topic, in the log's order: see {@link RecordProjection.repeats}. */
+  repeats?: readonly LoggedRecord[];
 }
 
 export type Projection = RecordProjection | EventProjection;

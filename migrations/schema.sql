@@ -394,8 +394,12 @@ create table channel_status (
   started_at timestamp with time zone,
   ended_at timestamp with time zone,
   updated_at timestamp with time zone not null,
+  reported_at timestamp with time zone,
+  known_by text not null default 'report'::text,
   constraint channel_status_pkey PRIMARY KEY (account_id, platform, broadcast_id)
 );
+CREATE INDEX channel_status_looks ON public.channel_status
+  USING btree (platform, updated_at) WHERE ((known_by = 'look'::text) AND (NOT is_online));
 CREATE INDEX channel_status_online ON public.channel_status USING btree (platform) WHERE is_online;
 CREATE INDEX channel_status_updated ON public.channel_status USING btree (updated_at);
 

@@ -62,6 +62,13 @@ export interface RecordEnvelope {
    * not count again.
    */
   former_id?: string;
+  /**
+   * RFC 3339 UTC: when the platform sent its report that a broadcast began or ended. Absent in records of other types
+   * and of earlier releases.
+   */
+  reported_at?: string;
+  /** RFC 3339 UTC, instead of `reported_at`: time of the poll from which the begin or end of a broadcast follows. */
+  seen_at?: string;
 }
 
 export const SAME_RAW = ['once', 'once_per_type'] as const;

@@ -9,6 +9,7 @@ import {
   createEnvelopeCodec,
   type EnvelopeCodec,
   HEAD_BYTES,
+  type OptionalMember,
   WRITTEN_SCHEMA_ID,
   type WrittenEnvelope,
 } from './schemas';
@@ -50,11 +51,11 @@ export function createRecordLog(options: RecordLogOptions): RecordLog {
       const persons = named_persons[place]!.map((person) => keys.get(person)!);
       const value = codec.encode(named(record, persons, sealed(record, persons)), wire_id);
       const traced = trace_headers && record.trace !== null ? { traceparent: record.trace } : undefined;
-      const identity = identityHeaders(record);
+      const optional = optionalHeaders(record);
       const others = namesOthers(record) ? { [PERSONS_HEADER]: personsHeader(persons) } : undefined;
       const headers =
-        traced || schema_header || identity || others
-          ? { ...schema_header, ...traced, ...identity, ...others }
+        traced || schema_header || optional || others
+          ? { ...schema_header, ...traced, ...optional, ...others }
           : undefined;
       const opened = hands_over && storedAsItIs(record) ? new Opened(named(record, persons, record.raw)) : undefined;
       return { key: record.account_id, value, opened, ...(headers && { headers }) };
@@ -188,19 +189,31 @@ class PublishSequencer {
  */
 const SAME_RAW_HEADER = 'lumio-same-raw';
 const FORMER_ID_HEADER = 'lumio-former-id';
+const REPORTED_AT_HEADER = 'lumio-reported-at';
+const SEEN_AT_HEADER = 'lumio-seen-at';
 
-function identityHeaders({ same_raw, former_id }: RecordEnvelope): Record<string, string> | undefined {
-  if (same_raw === undefined && former_id === undefined) return undefined;
+function optionalHeaders(record: RecordEnvelope): Record<string, string> | undefined {
+  const { same_raw, former_id, reported_at, seen_at } = record;
+  if ((same_raw ?? former_id ?? reported_at ?? seen_at) === undefined) return undefined;
   return {
     ...(same_raw !== undefined && { [SAME_RAW_HEADER]: same_raw }),
     ...(former_id !== undefined && { [FORMER_ID_HEADER]: former_id }),
+    ...(reported_at !== undefined && { [REPORTED_AT_HEADER]: reported_at }),
+    ...(seen_at !== undefined && { [SEEN_AT_HEADER]: seen_at }),
   };
 }
 
-function identityOf(headers: BrokerRecord['headers']): Pick<RecordEnvelope, 'same_raw' | 'former_id'> {
+function optionalMembers(headers: BrokerRecord['headers']): Pick<RecordEnvelope, OptionalMember> {
   const same_raw = SAME_RAW.find((value) => value === headers[SAME_RAW_HEADER]);
   const former_id = headers[FORMER_ID_HEADER];
-  return { ...(same_raw !== undefined && { same_raw }), ...(former_id !== undefined && { former_id }) };
+  const reported_at = headers[REPORTED_AT_HEADER];
+  const seen_at = headers[SEEN_AT_HEADER];
+  return {
+    ...(same_raw !== undefined && { same_raw }),
+    ...(former_id !== undefined && { former_id }),
+    ...(reported_at !== undefined && { reported_at }),
+    ...(seen_at !== undefined && { seen_at }),
+  };
 }
 
 /** Our id of the schema of a record; undefined when only the value can tell. */
@@ -271,7 +284,7 @@ function logged(
       key_id !== null &&
       keys?.get(key_id) === undefined && { subject_erased: true as const }),
     ...(subjects && { subjects }),
-    ...identityOf(record.headers),
+    ...optionalMembers(record.headers),
   };
 }
 

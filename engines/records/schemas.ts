@@ -1,8 +1,11 @@
 import { Type, type Schema } from 'avsc';
 import type { RecordEnvelope } from '../../domain/common/records';
 
+/** Members that are written as headers. */
+export type OptionalMember = 'same_raw' | 'former_id' | 'reported_at' | 'seen_at';
+
 /** The written form of an envelope: `raw` is UTF-8 text, encrypted by `cipher.ts` when `key_id` is not null. */
-export interface WrittenEnvelope extends Omit<RecordEnvelope, 'raw' | 'same_raw' | 'former_id'> {
+export interface WrittenEnvelope extends Omit<RecordEnvelope, 'raw' | OptionalMember> {
   key_id: string | null;
   raw: Buffer;
 }

@@ -6,7 +6,7 @@ import type { Settings } from '../../kernel/settings/settings';
 import { hmacMatches, isFresh, publicKeys, rsaMatches, secretList } from '../runtime/webhook/signatures';
 import { kickBan, kickMessage } from './chat';
 import { chatRecord, people } from '../runtime/parse/chat-record';
-import { eventTime } from '../runtime/parse/times';
+import { eventTime, readInstant } from '../runtime/parse/times';
 import * as webhook from '../runtime/webhook/webhook';
 import type { Delivery, Identity, Outcome, WebhookRequest, WebhookVendor } from '../runtime/webhook/webhook';
 
@@ -70,6 +70,8 @@ interface Reading {
   times: readonly unknown[];
   /** Begin of the stream, which identifies its going live or offline from every source. */
   started_at?: unknown;
+  /** True for the stream's going live or offline. */
+  is_turn?: true;
 }
 
 /** Documented types that are not stored. */
@@ -100,6 +102,8 @@ export function normaliseKick(delivery: Delivery): Outcome {
   const channel_id = channelOf(body.value);
   if (channel_id === null) return webhook.park('bad_payload', 'broadcaster.user_id is missing');
   const sent_at = delivery.header('kick-event-message-timestamp');
+  // Only a signed time is the platform's own.
+  const reported_at = reading.is_turn && delivery.id_signed ? readInstant(sent_at) : null;
   const rest = {
     owner: { kind: 'channel', platform: 'kick', channel_id, subscription_type: type, ...subscriptionOf(delivery) },
     ...kickIdentity(delivery, type, body.value, streamId(channel_id, reading)),
@@ -113,6 +117,7 @@ export function normaliseKick(delivery: Delivery): Outcome {
     platform: 'kick',
     ...people('kick', reading.people),
     raw: body.raw,
+    ...(reported_at !== null && { reported_at }),
   });
 }
 
@@ -174,6 +179,7 @@ function readKick(type: string, payload: unknown): Reading | string | null {
   const turn = (name: string, ...times: unknown[]): Reading => ({
     ...event(name, [], ...times),
     started_at: at('started_at'),
+    is_turn: true,
   });
   switch (type) {
     case 'channel.followed':

@@ -17,12 +17,17 @@ export interface Notification {
   event: Members;
   /** The event as JSON text, digit for digit. */
   raw: string;
+  /** True when it follows from a look at Twitch's API, instead of a message of Twitch. */
+  is_look: boolean;
 }
 
 export type FrameReading =
   | { kind: 'notification'; notification: Notification }
   | { kind: 'other'; message_type: string }
   | { kind: 'bad'; reason: string; detail: string };
+
+/** Member of a frame's metadata that marks what follows from a look at Twitch's API. */
+export const LOOK = 'is_look';
 
 /** Reads a frame of an EventSub socket (vendors' protocol: `metadata` and `payload`). */
 export function readFrame({ text, value, shared_id }: Pick<Received, 'text' | 'value' | 'shared_id'>): FrameReading {
@@ -43,7 +48,9 @@ export function readFrame({ text, value, shared_id }: Pick<Received, 'text' | 'v
   const raw = memberText(stored, ['payload', 'event']);
   if (raw === undefined) return bad('payload.event is missing');
   const timestamp = member(frame, 'metadata', 'message_timestamp');
-  return { kind: 'notification', notification: { message_id: shared_id ?? message_id, timestamp, type, event, raw } };
+  const is_look = member(frame, 'metadata', LOOK) === true;
+  const notification = { message_id: shared_id ?? message_id, timestamp, type, event, raw, is_look };
+  return { kind: 'notification', notification };
 }
 
 const bad = (detail: string): FrameReading => ({ kind: 'bad', reason: 'bad_payload', detail });

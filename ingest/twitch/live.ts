@@ -6,6 +6,7 @@ import { HttpFailed } from '../../vendors/http/port';
 import type { TwitchStream, TwitchStreams } from '../../vendors/twitch/port';
 import { withAnyToken } from '../runtime/connection/with-any-token';
 import type { LiveLook, SeenChannel, WatchedChannel } from '../runtime/live-status/live-watch';
+import { onlineEvent, stateId } from './state';
 import { wholeOf } from '../runtime/parse/numbers';
 import { readInstant } from '../runtime/parse/times';
 
@@ -57,6 +58,7 @@ export function createTwitchLook(api: TwitchStreams, tokens: ConnectionTokens): 
     most: 100,
     every_ms: 50_000,
     turns: false,
+    turnId: (name, stream_id) => stateId(name === 'stream_online' ? 'stream.online' : 'stream.offline', stream_id),
     async look(channels) {
       const ids = channels.map(({ platform_channel_id }) => platform_channel_id);
       const streams = await withAnyToken(tokens, channels, (token, { client_id }) =>
@@ -81,5 +83,5 @@ const broadcastOf = (stream: TwitchStream, follower_count: number | null) => ({
   category: stream.game_name || null,
   tags: stream.tags ?? [],
   started_at: readInstant(stream.started_at),
-  raw: stream,
+  raw: onlineEvent({ ...stream }),
 });

@@ -1,5 +1,6 @@
 import type { Twitch, TwitchLogin } from '../../vendors/twitch/port';
 import type { Link, Received } from '../runtime/connection/adapter';
+import { LOOK } from './frame';
 import { type Caught, catchUp, type Known, stateId } from './state';
 
 /** Events that cannot be fetched afterwards, as text of the status. */
@@ -47,6 +48,7 @@ function synthetic({ type, id, event }: Caught, channel_id: string): Received {
       message_type: 'notification',
       message_timestamp: new Date().toISOString(),
       subscription_type: type,
+      [LOOK]: true,
     },
     payload: { subscription: { type }, event: { broadcaster_user_id: channel_id, ...event } },
   };

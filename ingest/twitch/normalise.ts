@@ -3,7 +3,7 @@ import { TOPICS } from '../../domain/common/records';
 import type { LinkedConnection, Received } from '../runtime/connection/adapter';
 import { chatRecord, people } from '../runtime/parse/chat-record';
 import { MAX_DEPTH } from '../../lib/json/depth';
-import { eventTime } from '../runtime/parse/times';
+import { eventTime, readInstant } from '../runtime/parse/times';
 import { readTime } from '../../lib/time/vendor-times';
 import {
   type DraftRecord,
@@ -26,6 +26,8 @@ import { personsIn } from './people';
 /** Maximum age of a message, equal to Twitch's own guard against replays. */
 export const OLDEST_MS = 10 * 60_000;
 
+/** Types of which a record has the time of its message: reports and looks are ordered by it. */
+const STREAM = /^stream\.(?:online|offline)$/;
 /** EventSub's own messages. */
 const PROTOCOL = /^(?:session_(?:welcome|keepalive|reconnect)|revocation)$/;
 /** Types that can be subscribed to: something of a channel, a stream, a user, an extension or a conduit. */
@@ -153,11 +155,13 @@ class Reader {
   }
 
   private facts(times: readonly unknown[]) {
-    const { message_id, timestamp, type, event } = this.notification;
+    const { message_id, timestamp, type, event, is_look } = this.notification;
+    const sent_at = STREAM.test(type) ? readInstant(timestamp) : null;
     return {
       owner: { kind: 'account', account_id: this.account_id } as const,
       external_id: externalId('twitch', eventId(type, event) ?? message_id),
       occurred_at: eventTime(this.received_at, ...times, timestamp),
+      ...(sent_at !== null && (is_look ? { seen_at: sent_at } : { reported_at: sent_at })),
     };
   }
 }

@@ -166,15 +166,8 @@ const LOOKS: readonly (readonly [string, Look])[] = [
         const id = stream ? textAt(stream, 'id') : null;
         const caught: Caught[] = [];
         if (known.stream !== null && known.stream !== id) caught.push(offline(known.stream));
-        if (stream && id !== null && id !== known.stream) {
-          const { user_id, user_login, user_name, type, started_at } = stream;
-          const broadcaster = {
-            broadcaster_user_id: user_id,
-            broadcaster_user_login: user_login,
-            broadcaster_user_name: user_name,
-          };
-          caught.push({ type: 'stream.online', id, event: { id, ...broadcaster, type, started_at } });
-        }
+        if (stream && id !== null && id !== known.stream)
+          caught.push({ type: 'stream.online', id, event: onlineEvent(stream) });
         return caught;
       },
     },
@@ -253,7 +246,18 @@ const LOOKS: readonly (readonly [string, Look])[] = [
   ],
 ];
 
-const offline = (stream_id: string): Caught => ({ type: 'stream.offline', id: stream_id, event: {} });
+/** A stream of Twitch's list in the form of its event. */
+export const onlineEvent = ({ id, user_id, user_login, user_name, type, started_at }: Members): Members => ({
+  id,
+  broadcaster_user_id: user_id,
+  broadcaster_user_login: user_login,
+  broadcaster_user_name: user_name,
+  type,
+  started_at,
+});
+
+/** Twitch's event names no stream; this one does, because it ends that stream alone. */
+const offline = (id: string): Caught => ({ type: 'stream.offline', id, event: { id } });
 
 function endOf(poll: Members): string | null {
   const [started, seconds] = [readTime(poll['started_at']), readSeconds(poll['duration'])];

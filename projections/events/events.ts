@@ -61,7 +61,7 @@ const RECOUNT = `insert into event_log_counters (account_id, type, platform, day
  */
 export const eventLog = projection({
   name: 'event-log',
-  version: 3,
+  version: 4,
   from: topic(TOPICS.platform_events) as { kind: 'topic'; topic: string },
   tables: ['platform_event_logs', 'event_log_counters', 'channel_status'],
   // The row of a derived id excludes later records of the same id.
@@ -75,13 +75,22 @@ export const eventLog = projection({
     'platform_event_logs_type',
     'platform_event_logs_user',
   ],
+  // The second report of a broadcast is no second event, but may correct what is on air.
+  repeats: ({ type, reported_at, seen_at }: LoggedRecord) =>
+    isTransition(type) && (reported_at !== undefined || seen_at !== undefined),
   async apply(batch: readonly LoggedRecord[], tx: Queryable, mode: ApplyMode): Promise<ChannelMessage[]> {
     const rows = batch.map(storable);
+    const repeats = (mode.repeats ?? []).map(storable);
+    const turn = (counted: readonly StorableRow[]) => applyTurns(inOrder(counted, repeats), tx);
+    if (rows.length === 0) {
+      const turns = await turn([]);
+      return mode.rebuilding ? [] : turns;
+    }
     const derived = rows.some(isDerived);
     if (mode.loading && !derived) {
       // Counted after the load. A record that its producer stored twice fails, and its page is retried with the check.
       await write(rows, tx);
-      await applyTurns(rows, tx);
+      await turn(rows);
       return [];
     }
     const may_be_there = (mode.again ?? true) || derived || rows.some(({ micros }) => micros === null);
@@ -91,7 +100,7 @@ export const eventLog = projection({
         tx.query(COUNTED, countsOfRows(rows), 'event-log-counted'),
         announced(rows), // while the database writes
       ]);
-      return [...messages, ...(await applyTurns(rows, tx))];
+      return [...messages, ...(await turn(rows))];
     }
     const logged = await tx.query<{ id: string; created_at: string }>(AGAIN, columns(rows), 'event-log-again');
     const created = new Map(logged.map((row) => [row.id, row.created_at]));
@@ -99,7 +108,7 @@ export const eventLog = projection({
       const created_at = created.get(row.id);
       return created_at === undefined ? [] : [{ ...row, created_at }];
     });
-    const turns = await applyTurns(written, tx);
+    const turns = await turn(written);
     return mode.rebuilding ? [] : [...written.map(messageOf), ...turns];
   },
   async loaded(tx: Queryable): Promise<void> {
@@ -107,6 +116,10 @@ export const eventLog = projection({
     await tx.query(RECOUNT);
   },
 });
+
+/** Rows in the log's order, by which the repeats of an account's records stand among them. */
+const inOrder = (rows: readonly StorableRow[], repeats: readonly StorableRow[]): readonly StorableRow[] =>
+  repeats.length === 0 ? rows : [...rows, ...repeats].sort((a, b) => a.partition - b.partition || a.offset - b.offset);
 
 const messageOf = (row: StorableRow): ChannelMessage => ({
   channel: eventsChannel(row.account_id),
@@ -131,6 +144,10 @@ interface StorableRow {
   /** Result of {@link exactMicros} for `created_at`. */
   micros: number | null;
   trace: string | null;
+  reported_at: string | undefined;
+  seen_at: string | undefined;
+  partition: number;
+  offset: number;
 }
 
 /** Replaces what the table cannot hold, so that one odd record does not fail its batch. */
@@ -146,6 +163,10 @@ function storable(record: LoggedRecord): StorableRow {
     created_at: record.occurred_at,
     micros: exactMicros(record.occurred_at),
     trace: record.trace,
+    reported_at: record.reported_at,
+    seen_at: record.seen_at,
+    partition: record.partition,
+    offset: record.offset,
   };
 }
 
@@ -195,7 +216,8 @@ function countsOfRows(rows: readonly StorableRow[]): unknown[] {
 }
 
 function columns(rows: readonly StorableRow[]): unknown[] {
-  const column = (name: Exclude<keyof StorableRow, 'micros'>) => textArray(rows.map((row) => row[name]));
+  type Text = 'id' | 'account_id' | 'type' | 'platform' | 'external_id' | 'user_id' | 'created_at';
+  const column = (name: Text) => textArray(rows.map((row) => row[name]));
   return [
     column('id'),
     column('account_id'),

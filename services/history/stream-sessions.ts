@@ -195,13 +195,9 @@ async function finalizeSessions(parts: SessionsParts, singly: Singly, isOver: ()
 async function finalize(parts: Counting, { id, account_id }: Session): Promise<void> {
   const { db, events, bots } = parts;
   const streams = await streamsOf(parts, id);
-  if (streams.length === 0) return;
-  const ended_at = shownInstant(
-    streams.reduce(
-      (last, { ended_at: at }) => (Date.parse(at!) > Date.parse(last) ? at! : last),
-      streams[0]!.ended_at!,
-    ),
-  );
+  const ended_at = lastEnd(streams);
+  // A broadcast that looks had ended is on air again.
+  if (ended_at === null) return;
   const figures = await countSession(db, account_id, streams, ended_at, bots);
   const command = { type: 'stream_session:finalize' as const, ended_at, figures };
   await actAsService(SERVICE, events)(streamSession, streamSessionStream(id), command).catch((error: unknown) => {
@@ -211,6 +207,16 @@ async function finalize(parts: Counting, { id, account_id }: Session): Promise<v
 }
 
 type Counting = Pick<SessionsParts, 'db' | 'events' | 'grace_ms' | 'bots'>;
+
+/** Null while one of the streams is on air. */
+function lastEnd(streams: readonly CountedStream[]): string | null {
+  let last = '';
+  for (const { ended_at } of streams) {
+    if (ended_at === null) return null;
+    if (last === '' || Date.parse(ended_at) > Date.parse(last)) last = ended_at;
+  }
+  return last === '' ? null : shownInstant(last);
+}
 
 /** The streams of a session, oldest first; each has ended unless it is on air. */
 async function streamsOf(
@@ -297,7 +303,11 @@ export async function correctSessions(
     () => signal.aborted || performance.now() > until,
     async (session) => {
       const streams = await streamsOf(parts, session.id);
-      if ((await countRows(db, session.account_id, streams, session.ended_at)) <= session.rows_counted) return false;
+      const ended_at = lastEnd(streams);
+      if (ended_at === null) return false;
+      const is_longer = Date.parse(ended_at) > Date.parse(session.ended_at);
+      const rows = await countRows(db, session.account_id, streams, ended_at);
+      if (rows <= session.rows_counted && !is_longer) return false;
       await finalize(parts, session);
       return true;
     },

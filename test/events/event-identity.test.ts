@@ -233,6 +233,42 @@ describe('through the log', () => {
   });
 });
 
+describe('broadcasts', () => {
+  test('a rebuild makes the same of their reports and looks, also of those that are no second event', async () => {
+    const t = await testDatabase(20);
+    const on = await engines(t.db);
+    const account_id = ACCOUNTS[0]!;
+    const at = (minute: number) => new Date(Date.UTC(2026, 0, 1, 10, minute)).toISOString();
+    const turn = (name: string, id: string, occurred_at: string, source: object) => ({
+      ...record(account_id, ''),
+      ...{ type: `kick:${name}`, external_id: `kick:${name}:${id}`, occurred_at, raw: JSON.stringify({ id }) },
+      ...source,
+    });
+    const statuses = () => t.db.query('select * from channel_status order by broadcast_id');
+    const running = runtimeOf(t.db, on, [eventLog]);
+    try {
+      await on.records.append(TOPICS.platform_events, [
+        turn('stream_online', 'former', at(0), {}),
+        turn('stream_offline', 'former', at(1), {}),
+        turn('stream_online', 'b', at(2), { reported_at: at(2) }),
+        turn('stream_offline', 'b', at(4), { seen_at: at(6) }),
+        turn('stream_online', 'b', at(2), { seen_at: at(7) }),
+      ]);
+      await running.start();
+      await until(async () => (await statuses()).some(({ is_online, known_by }) => is_online && known_by === 'look'));
+      await running.stop();
+      const before = await statuses();
+      expect(before).toHaveLength(2);
+      await rebuild({ db: t.db, ...on, projections: [eventLog], name: 'event-log' });
+      expect(await statuses()).toEqual(before);
+    } finally {
+      await running.stop();
+      await on.close();
+      await t.drop();
+    }
+  });
+});
+
 describe('the step to the second key', () => {
   test('knows the bytes of what came before, and the id inside a Trovo body', async () => {
     const t = await emptyDatabase();

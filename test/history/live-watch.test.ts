@@ -15,6 +15,7 @@ import { createYoutubeLook } from '../../ingest/youtube/live';
 import { createYoutubeQuota } from '../../ingest/youtube/quota';
 import type { Platform } from '../../domain/common/vendors';
 import { eventLog } from '../../projections/events/events';
+import { applyRecords } from '../../projections/runtime/drive/apply';
 import { createHttpClients } from '../../vendors/http/client';
 import { HttpFailed } from '../../vendors/http/port';
 import { kickChannels } from '../../vendors/kick/channels';
@@ -66,13 +67,10 @@ function watching(
 ) {
   const records = keptRecords();
   const messages: { channel: string; event_type: string; data: any }[] = [];
-  const seen = new Set<string | null>();
   const append = records.append.bind(records);
   records.append = async (topic, envelopes) => {
     const ends = await append(topic, envelopes);
-    const counting = envelopes.filter(({ external_id }) => !seen.has(external_id));
-    for (const { external_id } of counting) seen.add(external_id);
-    if (topic === 'platform-events' && counting.length > 0) messages.push(...(await applied(counting)));
+    if (topic === 'platform-events') messages.push(...(await applied(envelopes)));
     return ends;
   };
   const watch = startLiveWatch({
@@ -106,18 +104,19 @@ function watching(
   return { watch, records, messages, types };
 }
 
+let offset = 0;
 async function applied(envelopes: readonly RecordEnvelope[]) {
-  const batch = envelopes.map((record, offset): LoggedRecord => ({
+  const batch = envelopes.map((record): LoggedRecord => ({
     ...record,
     topic: 'platform-events',
     partition: 0,
-    offset,
+    offset: offset++,
   }));
-  const sent = await t.db.transaction((tx) => eventLog.apply(batch, tx, { rebuilding: false }));
+  const sent = await t.db.transaction((tx) => applyRecords(eventLog, batch, tx, { rebuilding: false }));
   return sent.map(({ channel, event_type, data }) => ({ channel, event_type, data: JSON.parse(data) }));
 }
-const turnsOf = (messages: readonly { channel: string; event_type: string }[]) =>
-  messages.filter(({ channel }) => channel === `channel-status:${ACCOUNT}`).map(({ event_type }) => event_type);
+const turnsOf = (messages: readonly { channel: string; event_type: string }[], account_id = ACCOUNT) =>
+  messages.filter(({ channel }) => channel === `channel-status:${account_id}`).map(({ event_type }) => event_type);
 const tokensOf = (given: () => string): ConnectionTokens => ({ token: async () => given() });
 
 test('a Kick channel that goes live and offline is told once, with a sample a minute', async () => {
@@ -243,6 +242,69 @@ test.each([
     await watch.stop();
   }
   expect(types().filter((type) => type.startsWith('trovo:'))).toEqual(['trovo:stream_online']);
+});
+
+/** A look that shows the broadcast `b` of each channel while `air.shown` is true. */
+function showing(platform: Platform, turns: boolean, air: { shown: boolean; looks: number }): LiveLook {
+  const figures = { viewer_count: null, follower_count: null, title: 't', category: null, tags: [] };
+  const broadcast = { broadcast_id: 'b', ...figures, started_at: '2026-11-22T10:00:00Z', raw: { id: 'b' } };
+  return {
+    ...{ platform, most: 10, every_ms: 30, turns },
+    async look(channels) {
+      air.looks += 1;
+      const seen = { broadcasts: air.shown ? [broadcast] : [], over: [] };
+      return new Map(channels.map(({ connection_id }) => [connection_id, seen]));
+    },
+  };
+}
+
+test('a broadcast that looks have ended goes on when it is seen again', async () => {
+  const one = connection('trovo', 'again', uuid());
+  const air = { shown: true, looks: 0 };
+  const { watch, messages } = watching(showing('trovo', true, air), [one], { pieces: 1 });
+  const turns = () => turnsOf(messages, one.account_id);
+  try {
+    await eventually(async () => turns().length === 1 || undefined, 'the begin');
+    air.shown = false;
+    await eventually(async () => turns().length === 2 || undefined, 'the end');
+    air.shown = true;
+    await eventually(async () => turns().length === 3 || undefined, 'the broadcast again');
+    air.shown = false;
+    await eventually(async () => turns().length === 4 || undefined, 'the second end');
+  } finally {
+    await watch.stop();
+  }
+  expect(turns()).toEqual(['channel:online', 'channel:offline', 'channel:online', 'channel:offline']);
+});
+
+test('polls of Twitch correct what a look has inferred, and nothing else', async () => {
+  const [inferred, reported] = [connection('twitch', 'inferred', uuid()), connection('twitch', 'reported', uuid())];
+  const minutes = (ago: number) => new Date(Date.now() - ago * 60_000).toISOString();
+  const turn = ({ account_id }: ActiveConnection, name: string, at: string, source: object) => ({
+    ...{ id: uuid(), account_id, type: `twitch:${name}`, platform: 'twitch', external_id: uuid(), occurred_at: at },
+    ...{ received_at: at, subject: null, raw: JSON.stringify({ id: 'b' }), trace: null, ...source },
+  });
+  for (const [one, source] of [
+    [inferred, 'seen_at'],
+    [reported, 'reported_at'],
+  ] as const) {
+    await applied([turn(one, 'stream_online', minutes(30), { reported_at: minutes(30) })]);
+    await applied([turn(one, 'stream_offline', minutes(20), { [source]: minutes(20) })]);
+  }
+  const unknown = connection('twitch', 'unknown', uuid());
+  const air = { shown: true, looks: 0 };
+  const living = [inferred, reported, unknown];
+  const { watch, messages, records } = watching(showing('twitch', false, air), living, { pieces: 1 });
+  const turns = () => turnsOf(messages, inferred.account_id);
+  try {
+    await eventually(async () => turns().length === 1 || undefined, 'the broadcast again');
+    air.shown = false;
+    await eventually(async () => turns().length === 2 || undefined, 'the end');
+  } finally {
+    await watch.stop();
+  }
+  expect(turns()).toEqual(['channel:online', 'channel:offline']);
+  expect(new Set(records.kept.map(({ account_id }) => account_id))).toEqual(new Set([inferred.account_id]));
 });
 
 test('followers on Twitch are counted a few channels at a time, now and then, and one in trouble hides no other', async () => {
@@ -483,5 +545,59 @@ describe('what is on air', () => {
         turn(account, 'kick:follower', {}, '2026-01-01T10:02:00Z'),
       ),
     ).toEqual(['channel:online']);
+  });
+
+  describe('of looks and reports', () => {
+    const B = { id: 'b', started_at: '2026-01-01T10:00:00Z' };
+    const at = (minute: number) => `2026-01-01T10:${String(minute).padStart(2, '0')}:00Z`;
+    const begun = (source: object) => ({ ...source, name: 'stream_online', occurred_at: at(0) });
+    const ended = (minute: number, source: object) => ({ ...source, name: 'stream_offline', occurred_at: at(minute) });
+    const seen = (minute: number) => ({ seen_at: at(minute) });
+    const told = (minute: number) => ({ reported_at: at(minute) });
+    /** Messages of these records of one broadcast; each name has one external id, whatever its source. */
+    const turns = (...records: { name: string; occurred_at: string }[]) => {
+      const account_id = uuid();
+      return said(
+        ...records.map(({ name, occurred_at, ...source }) => ({
+          ...turn(account_id, `kick:${name}`, B, occurred_at),
+          external_id: `kick:${name}:b`,
+          ...source,
+        })),
+      );
+    };
+    const [ON, OFF] = ['channel:online', 'channel:offline'];
+
+    test.each([
+      ['seen', begun(seen(8)), [ON, OFF, ON]],
+      ['reported', begun(told(8)), [ON, OFF, ON]],
+      ['seen by a look before the one that missed it', begun(seen(3)), [ON, OFF]],
+      ['reported before the look that missed it', begun(told(3)), [ON, OFF]],
+      ['reported without a time of its own', begun({}), [ON, OFF]],
+    ])('a broadcast that looks have ended, and that is %s', async (_what, again, expected) => {
+      expect(await turns(begun(told(0)), ended(5, seen(7)), again)).toEqual(expected);
+    });
+
+    test.each([
+      ['at once', [ended(5, told(5))], [ON, OFF]],
+      ['after looks', [ended(4, seen(6)), ended(5, told(5))], [ON, OFF]],
+      ['after looks that saw it again', [ended(4, seen(6)), begun(seen(7)), ended(8, told(8))], [ON, OFF, ON, OFF]],
+    ])('an end that is reported %s is final', async (_what, ends, expected) => {
+      expect(await turns(begun(seen(1)), ...ends, begun(seen(9)), ended(10, seen(10)), begun(seen(11)))).toEqual(
+        expected,
+      );
+    });
+
+    test('the same records applied again change nothing', async () => {
+      const account_id = uuid();
+      const records = [begun(told(0)), ended(5, seen(7)), begun(seen(8))].map(({ name, occurred_at, ...source }) => ({
+        ...turn(account_id, `kick:${name}`, B, occurred_at),
+        external_id: `kick:${name}:b`,
+        ...source,
+      }));
+      expect(await said(...records)).toEqual([ON, OFF, ON]);
+      expect(await said(...records)).toEqual([]);
+      const types = await t.db.query('select type from platform_event_logs where account_id = $1', [account_id]);
+      expect(types.map(({ type }) => type).sort()).toEqual(['kick:stream_offline', 'kick:stream_online']);
+    });
   });
 });

@@ -503,3 +503,35 @@ test('both checks for late rows share a connection', async () => {
   expect(await correctSessions(parts, 'day', signal)).toBe(0);
   await t.drop();
 });
+
+test('a finished session whose broadcast resumes is corrected after its end', async () => {
+  const { db } = server.database!;
+  const begun = kickTurn(true, at(-600), null, 'Marathon');
+  const ended = (minutes: number) => kickTurn(false, at(-600), at(minutes), 'Marathon');
+  const parts = { db, events: on.events, grace_ms: 0, bots: { ids: [], logins: [] } } as never;
+  const correct = () => correctSessions(parts, 'day', new AbortController().signal);
+  const statusIs = (is_online: boolean) =>
+    eventually(
+      async () => {
+        const [row] = await db.query('select is_online from channel_status where broadcast_id = $1', [
+          kickId(at(-600)),
+        ]);
+        return row?.['is_online'] === is_online || undefined;
+      },
+      `the broadcast to be ${is_online ? 'on air' : 'over'}`,
+    );
+  const session = async () => (await list()).find(({ started_at }) => started_at === at(-600));
+  await events({ ...begun, seen_at: at(-599) }, { ...ended(-590), seen_at: at(-588) });
+  await eventually(async () => (await session())?.is_live === false || undefined, 'the session to be finished');
+  expect(await session()).toMatchObject({ ended_at: at(-590), duration_secs: 600 });
+
+  await events({ ...begun, id: uuid(), seen_at: at(-580) });
+  await statusIs(true);
+  await correct();
+  expect(await session()).toMatchObject({ ended_at: at(-590) });
+  await events({ ...ended(-560), reported_at: at(-560) });
+  await statusIs(false);
+  await correct();
+  await eventually(async () => (await session())?.ended_at === at(-560) || undefined, 'the corrected session');
+  expect(await session()).toMatchObject({ duration_secs: 2400 });
+});

@@ -96,7 +96,7 @@ describe('a channel on Twitch', () => {
     twitch.notify(CHANNEL, 'channel.follow', follow('1'));
     await until(() => records.of('twitch:follower').length === 1);
     const channel = twitch.channel(CHANNEL);
-    channel.stream = {
+    const stream = {
       id: 's-1',
       user_id: CHANNEL,
       user_login: 'us',
@@ -104,6 +104,7 @@ describe('a channel on Twitch', () => {
       type: 'live',
       started_at: new Date().toISOString(),
     };
+    channel.stream = stream;
     channel.polls = [
       { id: 'p-1', status: 'ACTIVE', title: '?', choices: [], started_at: new Date().toISOString(), duration: 60 },
     ];
@@ -126,6 +127,16 @@ describe('a channel on Twitch', () => {
     await until(() => records.of('twitch:poll_end').length === 1);
     expect(records.of('twitch:goal')).toHaveLength(1);
     expect(records.of('twitch:stream_online')).toHaveLength(1);
+
+    // Twitch's list lags: the stream was on air all the time.
+    channel.stream = stream;
+    twitch.drop(CHANNEL, 4000);
+    await until(() => records.of('twitch:stream_online').length === 2);
+    const [online, again] = records.of('twitch:stream_online');
+    expect(again!.external_id).toBe(online!.external_id);
+    expect(JSON.parse(records.of('twitch:stream_offline')[0]!.raw)).toMatchObject({ id: 's-1' });
+    expect([online!.seen_at, again!.seen_at]).toEqual([expect.any(String), expect.any(String)]);
+    expect(online!.seen_at! < again!.seen_at!).toBe(true);
   });
 
   test('that its owner begins anew goes on from what was known of the channel, and says what may be missing', async () => {
@@ -392,7 +403,10 @@ describe('a channel on Twitch', () => {
     const online = { id: 's-9', broadcaster_user_id: CHANNEL, type: 'live', started_at: new Date().toISOString() };
     twitch.notify(CHANNEL, 'stream.online', online);
     await until(() => records.of('twitch:stream_online').length === 1);
-    expect(records.of('twitch:stream_online')[0]!.external_id).toBe('twitch:state:stream.online:s-9');
+    const [record] = records.of('twitch:stream_online');
+    expect(record!.external_id).toBe('twitch:state:stream.online:s-9');
+    expect(record).toMatchObject({ reported_at: expect.any(String) });
+    expect(record!.seen_at).toBeUndefined();
   });
 
   test('what is older than ten minutes by Twitch’s own clock is dropped, however wrong ours is', async () => {

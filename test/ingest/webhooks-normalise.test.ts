@@ -153,6 +153,16 @@ describe('kick', () => {
     expect(one(outcome)).toMatchObject({ type: 'kick:stream_offline', occurred_at: '2026-11-20T22:00:00.123Z' });
   });
 
+  test('the begin and the end of a stream have the time of their report, where the signature covers it', () => {
+    const body = fixture('kick', 'livestream.status.updated.started.json');
+    const sent = headers('livestream.status.updated');
+    const reported_at = new Date(sent['kick-event-message-timestamp']).toISOString();
+    expect(one(normaliseKick(delivery(body, sent, true)))).toMatchObject({ reported_at });
+    expect(one(normaliseKick(delivery(body, sent, false)))).not.toHaveProperty('reported_at');
+    const follow = fixture('kick', 'channel.followed.json');
+    expect(one(normaliseKick(delivery(follow, headers('channel.followed'), true)))).not.toHaveProperty('reported_at');
+  });
+
   test.each(['broadcaster_user_id', 'channel_id'])('a legacy delivery may name the channel %s', (name) => {
     const body = JSON.stringify({ event: 'channel.followed', [name]: 123456789, follower: { user_id: 5 } });
     expect(one(normaliseKick(delivery(body)))).toMatchObject({

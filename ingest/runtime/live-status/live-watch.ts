@@ -32,7 +32,7 @@ export interface Broadcast extends Omit<StreamSample, 'viewer_count'> {
 /** Result of polling one channel. */
 export interface SeenChannel {
   broadcasts: readonly Broadcast[];
-  /** Broadcasts that the platform reports as over; others are over when they are {@link GONE}. */
+  /** Broadcasts whose end the platform states; others are over, provisionally, when they are {@link GONE}. */
   over: readonly { broadcast_id: string; ended_at: string }[];
 }
 
@@ -42,8 +42,13 @@ export interface LiveLook {
   /** Maximum channels per call. */
   readonly most: number;
   readonly every_ms: number;
-  /** True when its polls detect going live and offline. Twitch pushes that. */
+  /**
+   * True when its polls detect going live and offline. Twitch pushes that: there they only correct what an earlier look
+   * has inferred.
+   */
   readonly turns: boolean;
+  /** Id of a begin or an end, equal from every source. Default: its name and the broadcast. */
+  turnId?(name: TurnName, broadcast_id: string): string;
   /**
    * Reads the channels; unreadable ones are left out. `online`: the broadcasts that are known to be on air.
    * @throws HttpFailed and others when none could be read
@@ -70,6 +75,8 @@ export interface LiveWatchDeps {
   gone_ms?: number;
 }
 
+export type TurnName = 'stream_online' | 'stream_offline';
+
 /** A broadcast is over after this number of polls without it, and this time after the first of them. */
 const GONE = { looks: 3, ms: 120_000 };
 
@@ -95,10 +102,20 @@ export function startLiveWatch(deps: LiveWatchDeps): { stop(): Promise<void> } {
   return { stop: async () => void (await Promise.all(campaigns.map((campaign) => campaign.stop()))) };
 }
 
-interface OnlineRow {
+interface KnownRow {
   account_id: string;
   broadcast_id: string;
+  is_online: boolean;
+  known_by: 'report' | 'look';
 }
+
+/** Broadcasts of an account: on air, those of them that only looks have found, and those that only looks have ended. */
+interface KnownBroadcasts {
+  online: string[];
+  found: string[];
+  ended: string[];
+}
+const NONE_KNOWN: KnownBroadcasts = { online: [], found: [], ended: [] };
 
 /** A share of the channels of one platform. */
 class Watch {
@@ -145,12 +162,12 @@ class Watch {
     const living = new Set(channels.map(({ connection_id }) => connection_id));
     for (const id of this.gone.keys()) if (!living.has(id)) this.gone.delete(id);
     if (channels.length === 0) return;
-    const online = await this.online(channels);
+    const known = await this.known(channels);
     let failed: { error: unknown } | null = null;
     for (const batch of batches(channels as WatchedChannel[], this.look.most)) {
       if (signal.aborted) return;
       try {
-        await this.batch(batch, online);
+        await this.batch(batch, known);
       } catch (error) {
         // Failures of one app do not affect the others.
         if (failed === null || retryAfterOf(error) > retryAfterOf(failed.error)) failed = { error };
@@ -164,32 +181,34 @@ class Watch {
     return createHash('sha1').update(connection_id).digest().readUInt32BE(0) % this.pieces === this.piece;
   }
 
-  private async online(channels: readonly ActiveConnection[]): Promise<Map<string, string[]>> {
-    const rows = await this.deps.db.query<OnlineRow & Record<string, unknown>>(
-      `select account_id::text, broadcast_id from channel_status
-       where platform = $1 and is_online and account_id = any ($2::text[]::uuid[])`,
+  private async known(channels: readonly ActiveConnection[]): Promise<Map<string, KnownBroadcasts>> {
+    const rows = await this.deps.db.query<KnownRow & Record<string, unknown>>(
+      `select account_id::text, broadcast_id, is_online, known_by from channel_status
+       where platform = $1 and account_id = any ($2::text[]::uuid[])
+         and (is_online or known_by = 'look' and updated_at > now() - interval '3 days')`,
       [this.look.platform, textArray(channels.map(({ account_id }) => account_id))],
-      'live-watch-online',
+      'live-watch-known',
     );
-    const online = new Map<string, string[]>();
-    for (const { account_id, broadcast_id } of rows) {
-      online.set(account_id, [...(online.get(account_id) ?? []), broadcast_id]);
+    const known = new Map<string, KnownBroadcasts>();
+    for (const { account_id, broadcast_id, is_online, known_by } of rows) {
+      const of_account = known.get(account_id) ?? { online: [], found: [], ended: [] };
+      known.set(account_id, of_account);
+      if (!is_online) of_account.ended.push(broadcast_id);
+      else of_account.online.push(broadcast_id);
+      if (is_online && known_by === 'look') of_account.found.push(broadcast_id);
     }
-    return online;
+    return known;
   }
 
-  private async batch(
-    channels: readonly WatchedChannel[],
-    online: ReadonlyMap<string, readonly string[]>,
-  ): Promise<void> {
+  private async batch(channels: readonly WatchedChannel[], known: ReadonlyMap<string, KnownBroadcasts>): Promise<void> {
+    const online = new Map([...known].map(([account_id, broadcasts]) => [account_id, broadcasts.online]));
     const looked = await this.look.look(channels, online);
     const now = Date.now();
     const drafts: DraftRecord[] = [];
     for (const channel of channels) {
       const seen = looked.get(channel.connection_id);
       if (seen === undefined) continue;
-      const known = online.get(channel.account_id) ?? [];
-      if (this.look.turns) drafts.push(...this.turns(channel, seen, known, now));
+      drafts.push(...this.turns(channel, seen, known.get(channel.account_id) ?? NONE_KNOWN, now));
       drafts.push(...this.samples(channel, seen, now));
     }
     if (drafts.length > 0) await this.store(drafts, now);
@@ -205,27 +224,31 @@ class Watch {
     this.deps.log.warn({ platform: this.look.platform, reason, detail }, 'what a channel shows cannot be stored');
   }
 
-  private turns(channel: WatchedChannel, seen: SeenChannel, known: readonly string[], now: number): DraftRecord[] {
-    const { platform } = this.look;
-    const turn = (name: string, id: string, occurred_at: string, raw: object): DraftRecord => ({
+  private turns(channel: WatchedChannel, seen: SeenChannel, known: KnownBroadcasts, now: number): DraftRecord[] {
+    const { platform, turns } = this.look;
+    const looked_at = new Date(now).toISOString();
+    const turn = (name: TurnName, broadcast_id: string, occurred_at: string, raw: object): DraftRecord => ({
       owner: { kind: 'account', account_id: channel.account_id },
       topic: TOPICS.platform_events,
       type: `${platform}:${name}`,
       platform,
-      external_id: externalId(platform, name, id),
+      external_id: externalId(platform, this.look.turnId?.(name, broadcast_id) ?? `${name}:${broadcast_id}`),
       occurred_at,
       subject: null,
       raw: storableJson(JSON.stringify(raw)),
     });
-    const began = seen.broadcasts.filter(({ broadcast_id }) => !known.includes(broadcast_id));
-    const drafts = began.map(({ broadcast_id, started_at, raw }) =>
-      turn('stream_online', broadcast_id, started_at ?? new Date(now).toISOString(), raw),
+    const began = seen.broadcasts.filter(({ broadcast_id }) =>
+      turns ? !known.online.includes(broadcast_id) : known.ended.includes(broadcast_id),
     );
+    const drafts = began.map(({ broadcast_id, started_at, raw }): DraftRecord => ({
+      ...turn('stream_online', broadcast_id, started_at ?? looked_at, raw),
+      seen_at: looked_at,
+    }));
     const on_air = new Set(seen.broadcasts.map(({ broadcast_id }) => broadcast_id));
     const gone_before = this.gone.get(channel.connection_id);
     const gone = new Map<string, Gone>();
     const { gone_ms = GONE.ms } = this.deps;
-    for (const broadcast_id of known.filter((id) => !on_air.has(id))) {
+    for (const broadcast_id of (turns ? known.online : known.found).filter((id) => !on_air.has(id))) {
       const over = seen.over.find((one) => one.broadcast_id === broadcast_id);
       const { since, looks } = gone_before?.get(broadcast_id) ?? { since: now, looks: 0 };
       if (over === undefined && (looks + 1 < GONE.looks || now - since < gone_ms)) {
@@ -234,7 +257,9 @@ class Watch {
       }
       const ended_at = over?.ended_at ?? new Date(since).toISOString();
       const raw = { id: broadcast_id, channel_id: channel.platform_channel_id, is_live: false, ended_at };
-      drafts.push(turn('stream_offline', broadcast_id, ended_at, raw));
+      // The platform's own statement counts as its report.
+      const source = over === undefined ? { seen_at: looked_at } : { reported_at: looked_at };
+      drafts.push({ ...turn('stream_offline', broadcast_id, ended_at, raw), ...source });
     }
     this.gone.delete(channel.connection_id);
     if (gone.size > 0) this.gone.set(channel.connection_id, gone);

@@ -26,6 +26,8 @@ export function envelopeOf(
     trace,
     same_raw: draft.same_raw,
     former_id: draft.former_id,
+    reported_at: draft.reported_at,
+    seen_at: draft.seen_at,
   };
 }
 

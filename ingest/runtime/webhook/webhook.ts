@@ -83,10 +83,7 @@ export type Owner =
   | { kind: 'account'; account_id: string };
 
 /** A record before its account is known. */
-export interface DraftRecord extends Pick<
-  RecordEnvelope,
-  'type' | 'platform' | 'external_id' | 'same_raw' | 'former_id' | 'occurred_at' | 'subject' | 'subjects' | 'raw'
-> {
+export interface DraftRecord extends Omit<RecordEnvelope, 'id' | 'account_id' | 'received_at' | 'trace'> {
   owner: Owner;
   topic: Topic;
   /** For a chat message: makes the event that is stored with it when its author writes for the first time. */

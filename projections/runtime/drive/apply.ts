@@ -34,10 +34,12 @@ export async function applyRecords(
   tx: Queryable,
   mode: ApplyMode,
 ): Promise<ChannelMessage[]> {
-  const { records, again, applied } = mode.rebuilding
+  const { records, again, applied, passed_over } = mode.rebuilding
     ? await askLedger(p, batch, tx, mode.loading ? p.late_ledger?.at_once : undefined)
     : await takeIntoLedger(p, batch, tx);
-  return records.length === 0 ? [] : p.apply(records, tx, { ...mode, again, applied });
+  const repeats = p.repeats === undefined ? [] : passed_over.filter((record) => p.repeats!(record));
+  if (records.length === 0 && repeats.length === 0) return [];
+  return p.apply(records, tx, { ...mode, again, applied, repeats });
 }
 
 /**

@@ -19,19 +19,22 @@ export interface LoggedTurn {
   raw: string;
   created_at: string;
   trace: string | null;
+  reported_at?: string;
+  seen_at?: string;
 }
 
 /**
- * Maintains the broadcasts on air, by the platforms' own times: an ended broadcast never resumes, however late its
- * begin arrives. Returns `channel:online` and `channel:offline` for real changes, on the account's events and on its
- * channel status (spec doc3 §6.2).
+ * Maintains the broadcasts on air, by the platforms' own times: a broadcast whose end was reported never resumes,
+ * however late its begin arrives. An end that follows from a look is provisional: the broadcast resumes when it is seen
+ * or reported again. Records of earlier releases count as reports. Returns `channel:online` and `channel:offline` for
+ * real changes, on the account's events and on its channel status (spec doc3 §6.2).
  */
 export async function applyTurns(rows: readonly LoggedTurn[], tx: Queryable): Promise<ChannelMessage[]> {
   const messages: ChannelMessage[] = [];
   for (const row of rows) {
     if (!isTransition(row.type)) continue;
     const turn = readTransition({ type: row.type, raw: row.raw, at: row.created_at });
-    const changed = await (turn.online ? goOnline(row, turn, tx) : goOffline(row, turn, tx));
+    const changed = await (turn.online ? goOnline : goOffline)(row, turn, tx);
     for (const { broadcast_id, ...kept } of changed) {
       messages.push(...announced(row, { ...kept, broadcast_id: broadcast_id === '' ? null : broadcast_id }, turn));
     }
@@ -44,47 +47,75 @@ type Changed = Pick<ChannelTransition, 'channel_id' | 'broadcast_id' | 'title' |
 const CHANGED = 'channel_id, broadcast_id, stream_title as title, category, started_at';
 
 /** Starts a broadcast. Except on YouTube an account has one broadcast on air per platform, so an earlier one ends. */
-async function goOnline(
-  { account_id, platform }: LoggedTurn,
-  turn: StreamTransition,
-  tx: Queryable,
-): Promise<Changed[]> {
+async function goOnline(row: LoggedTurn, turn: StreamTransition, tx: Queryable): Promise<Changed[]> {
+  const { account_id, platform, reported_at = null } = row;
   const broadcast_id = turn.broadcast_id ?? `at-${Date.parse(turn.at)}`;
+  const known_by = knownBy(row);
   const rows = await tx.query<Changed & { is_online: boolean }>(
     `insert into channel_status as s (account_id, platform, broadcast_id, channel_id, is_online, stream_title, category,
-       live_chat_id, started_at, updated_at)
+       live_chat_id, started_at, updated_at, reported_at, known_by)
      select $1::uuid, $2, $3, $4, not exists (
          select from channel_status o
          where o.account_id = $1::uuid and o.platform = $2 and o.broadcast_id = '' and o.ended_at >= $8::timestamptz),
-       $5, $6, $7, $8::timestamptz, $8::timestamptz
+       $5, $6, $7, $8::timestamptz, $8::timestamptz, $9::timestamptz, $10
      on conflict (account_id, platform, broadcast_id) do update set started_at = excluded.started_at,
        channel_id = excluded.channel_id, stream_title = excluded.stream_title, category = excluded.category,
        live_chat_id = excluded.live_chat_id
        where s.started_at is null
      returning ${CHANGED}, is_online`,
-    [account_id, platform, broadcast_id, turn.channel_id, turn.title, turn.category, turn.live_chat_id, turn.at],
+    [
+      ...[account_id, platform, broadcast_id, turn.channel_id, turn.title, turn.category, turn.live_chat_id, turn.at],
+      ...[reported_at, known_by],
+    ],
     'channel-status-online',
   );
-  const online = rows.filter(({ is_online }) => is_online);
+  const began = rows.filter(({ is_online }) => is_online);
+  const online = rows.length > 0 ? began : await goOnlineAgain(row, broadcast_id, tx);
   if (online.length > 0 && platform !== 'youtube') {
     await tx.query(
-      `update channel_status set is_online = false, ended_at = $4, updated_at = $4
+      `update channel_status set is_online = false, ended_at = $4, updated_at = $4, known_by = $5
        where account_id = $1 and platform = $2 and broadcast_id <> $3 and is_online and started_at <= $4`,
-      [account_id, platform, broadcast_id, turn.at],
+      [account_id, platform, broadcast_id, turn.at, known_by],
       'channel-status-follows',
     );
   }
   return online;
 }
 
-/** Ends a broadcast. Except on YouTube it also ends every broadcast that began earlier. */
-async function goOffline(
-  { account_id, platform }: LoggedTurn,
-  turn: StreamTransition,
-  tx: Queryable,
-): Promise<Changed[]> {
+/** Resumes a known broadcast that only looks have ended, and keeps who knows of one that is on air. */
+async function goOnlineAgain(row: LoggedTurn, broadcast_id: string, tx: Queryable): Promise<Changed[]> {
+  const { account_id, platform, reported_at = null, seen_at = null } = row;
+  if (reported_at === null && seen_at === null) return [];
+  const of_broadcast = [account_id, platform, broadcast_id];
+  const resumed = await tx.query<Changed>(
+    `update channel_status s set is_online = true, ended_at = null, known_by = $6,
+       updated_at = coalesce($4::timestamptz, $5), reported_at = greatest(s.reported_at, $4)
+     where account_id = $1 and platform = $2 and broadcast_id = $3 and not is_online and started_at is not null
+       and known_by = 'look' and (ended_at is null or ended_at < coalesce($4, $5::timestamptz))
+       and not exists (
+         select from channel_status o where o.account_id = $1 and o.platform = $2 and o.broadcast_id = ''
+           and o.ended_at >= s.started_at)
+     returning ${CHANGED}`,
+    [...of_broadcast, reported_at, seen_at, knownBy(row)],
+    'channel-status-again',
+  );
+  if (resumed.length === 0 && reported_at !== null) {
+    await tx.query(
+      `update channel_status set known_by = 'report', reported_at = greatest(reported_at, $4)
+       where account_id = $1 and platform = $2 and broadcast_id = $3 and is_online`,
+      [...of_broadcast, reported_at],
+      'channel-status-reported',
+    );
+  }
+  return resumed;
+}
+
+/** Ends a broadcast. Except on YouTube a report also ends every broadcast that began earlier. */
+async function goOffline(row: LoggedTurn, turn: StreamTransition, tx: Queryable): Promise<Changed[]> {
+  const { account_id, platform, seen_at } = row;
+  if (seen_at !== undefined) return turn.broadcast_id === null ? [] : notSeen(row, turn, tx);
   const ended = await tx.query<Changed>(
-    `update channel_status set is_online = false, ended_at = $4, updated_at = $4
+    `update channel_status set is_online = false, ended_at = $4, updated_at = $4, known_by = 'report'
      where account_id = $1 and platform = $2 and is_online
        and (broadcast_id = $3 or ($3::text is null or platform <> 'youtube') and started_at <= $4)
      returning ${CHANGED}`,
@@ -95,14 +126,29 @@ async function goOffline(
   await tx.query(
     `insert into channel_status as s (account_id, platform, broadcast_id, channel_id, is_online, ended_at, updated_at)
      values ($1, $2, $3, $4, false, $5, $5)
-     on conflict (account_id, platform, broadcast_id) do update
-       set ended_at = greatest(s.ended_at, excluded.ended_at), updated_at = greatest(s.updated_at, excluded.updated_at)
+     on conflict (account_id, platform, broadcast_id) do update set known_by = 'report',
+       ended_at = case s.known_by when 'look' then excluded.ended_at else greatest(s.ended_at, excluded.ended_at) end,
+       updated_at = greatest(s.updated_at, excluded.updated_at)
        where not s.is_online`,
     [account_id, platform, turn.broadcast_id ?? '', turn.channel_id, turn.at],
     'channel-status-ended',
   );
   return ended;
 }
+
+/** Ends a broadcast provisionally, unless it was seen or reported after the look. */
+function notSeen({ account_id, platform, seen_at }: LoggedTurn, turn: StreamTransition, tx: Queryable) {
+  return tx.query<Changed>(
+    `update channel_status set is_online = false, ended_at = $4, updated_at = $4, known_by = 'look'
+     where account_id = $1 and platform = $2 and broadcast_id = $3 and is_online
+       and greatest(updated_at, reported_at) <= $5
+     returning ${CHANGED}`,
+    [account_id, platform, turn.broadcast_id, turn.at, seen_at],
+    'channel-status-not-seen',
+  );
+}
+
+const knownBy = ({ seen_at }: LoggedTurn): 'report' | 'look' => (seen_at === undefined ? 'report' : 'look');
 
 function announced(row: LoggedTurn, changed: Changed, { online, at }: StreamTransition): ChannelMessage[] {
   const payload: ChannelTransition = {

@@ -15,6 +15,8 @@ export interface Counting {
   again: boolean;
   /** Ids, in lower case, of the records that the ledger named before: their effects were committed with that entry. */
   applied: ReadonlySet<string>;
+  /** The records that do not count, in their order. */
+  passed_over: readonly LoggedRecord[];
 }
 
 const NONE: ReadonlySet<string> = new Set();
@@ -44,7 +46,7 @@ export async function takeIntoLedger(p: Source, batch: readonly LoggedRecord[], 
   let asked = firsts.map(questionOf);
   const nameless = asked.some(({ external_id }) => external_id === null);
   asked = asked.filter(({ external_id, former_id, body }) => (external_id ?? former_id ?? body) !== null);
-  if (asked.length === 0) return { records: firsts, again: nameless, applied: NONE };
+  if (asked.length === 0) return { records: firsts, again: nameless, applied: NONE, passed_over: [] };
   const passed_over = new Set<string>();
   if (shareKeys(asked)) {
     // A refused record takes no key from the others, so the known records are read first, and the rest is decided in
@@ -57,7 +59,7 @@ export async function takeIntoLedger(p: Source, batch: readonly LoggedRecord[], 
   for (const { id, own } of asked.length > 0 ? await ask(takingOf(asked), p, asked, tx) : []) {
     (own ? applied : passed_over).add(id);
   }
-  return { records: without(firsts, passed_over), again: nameless || applied.size > 0, applied };
+  return { ...divided(firsts, passed_over), again: nameless || applied.size > 0, applied };
 }
 
 /**
@@ -73,9 +75,9 @@ export async function askLedger(
   const firsts = firstOfEachId(batch);
   const now = at_once ? firsts.filter(at_once) : firsts;
   const asked = now.map(questionOf).filter(({ external_id }) => external_id !== null);
-  if (asked.length === 0) return { records: firsts, again: true, applied: NONE };
+  if (asked.length === 0) return { records: firsts, again: true, applied: NONE, passed_over: [] };
   const passed_over = (await ask(PASSED_OVER, p, asked, tx)).map(({ id }) => id);
-  return { records: without(firsts, new Set(passed_over)), again: true, applied: NONE };
+  return { ...divided(firsts, new Set(passed_over)), again: true, applied: NONE };
 }
 
 /** Names in SQL of the partitions of a table that hold rows; of a table without partitions its own. */
@@ -132,8 +134,15 @@ function firstOfEachId(batch: readonly LoggedRecord[]): readonly LoggedRecord[] 
   return firsts.size === batch.length ? batch : [...firsts.values()];
 }
 
-const without = (records: readonly LoggedRecord[], passed_over: ReadonlySet<string>) =>
-  passed_over.size === 0 ? records : records.filter(({ id }) => !passed_over.has(id.toLowerCase()));
+/** Divides records into those that count and the others, by the ids of the others. */
+function divided(
+  records: readonly LoggedRecord[],
+  others: ReadonlySet<string>,
+): Pick<Counting, 'records' | 'passed_over'> {
+  if (others.size === 0) return { records, passed_over: [] };
+  const isOther = ({ id }: LoggedRecord) => others.has(id.toLowerCase());
+  return { records: records.filter((one) => !isOther(one)), passed_over: records.filter(isOther) };
+}
 
 function questionOf(record: LoggedRecord): Asked {
   const { external_id, former_id } = record;

@@ -226,7 +226,11 @@ describe('a channel on Twitch over a conduit', () => {
          values (gen_random_uuid(), $1, $2, 'twitch', $3, clock_timestamp())`,
         [account_id, type, JSON.stringify({ broadcaster_user_id: CHANNEL, ...raw })],
       );
-    await log('twitch:stream_online', { id: 's-1', started_at: new Date().toISOString() });
+    await t.db.query(
+      `insert into channel_status (account_id, platform, broadcast_id, channel_id, is_online, started_at, updated_at)
+       values ($1, 'twitch', 's-1', $2, true, now(), now())`,
+      [account_id, CHANNEL],
+    );
     await log('twitch:poll', poll);
     await log('twitch:prediction', { id: 'r-1' });
     await log('twitch:prediction_end', { id: 'r-1' });
