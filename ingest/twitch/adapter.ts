@@ -21,11 +21,12 @@ import { ownerOf } from './handover/ownership';
 import { type Reading, readingsBefore } from './handover/readings';
 import { SETTLED_MS, SharedIds } from './handover/shared-ids';
 import { loginOf, validateHourly } from './login';
+import { type Known, knownAfter, NOTHING_KNOWN } from './looks/known';
 import { lookBack, reportGap, type TimeGap } from './look-back';
 import { ModerationFilter } from './moderation-filter';
 import { normaliseTwitch } from './normalise';
 import { openSession, pauseUntilDrained } from './session-socket';
-import { type Known, knownAfter, NOTHING_KNOWN, readState, type SessionState } from './state';
+import { readState, type SessionState } from './state';
 import { SUBSCRIBED, subscribeAll, type Subscribed, type Subscription, TokenUnusable } from './subscriptions';
 
 export interface TwitchAdapterDeps {
@@ -283,7 +284,7 @@ class Opened implements TwitchSession {
     // Of a channel on the conduit other processes received the earlier events.
     const before = is_covered ? ((await deps.lastKnown?.(link.connection)) ?? null) : own;
     const at_first = is_covered ? this.known : own;
-    const looked = await lookBack({ twitch: deps.twitch, link, login, before, signal });
+    const looked = await lookBack({ twitch: deps.twitch, link, login, before, present: () => this.known, signal });
     if (looked !== null) {
       // Events received meanwhile are newer than the fetched state.
       if (this.known === at_first) this.known = looked.known;

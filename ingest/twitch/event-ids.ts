@@ -1,6 +1,6 @@
 import { idText } from '../runtime/webhook/webhook';
 import type { Members } from './frame';
-import { stateId } from './state';
+import { stateId } from './looks/catch-up';
 
 /**
  * Members that identify an event, by type. Twitch's message id differs for each session that receives the event, so

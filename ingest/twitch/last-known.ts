@@ -2,7 +2,8 @@ import { type Queryable, textArray } from '../../engines/postgres/port';
 import { retry } from '../../lib/async/retry';
 import type { LinkedConnection } from '../runtime/connection/adapter';
 import { textOf } from '../runtime/webhook/webhook';
-import { type Known, knownAfter, NOTHING_KNOWN } from './state';
+import { inferredEnd } from './looks/catch-up';
+import { type Known, knownAfter, knownAfterLook, NOTHING_KNOWN } from './looks/known';
 
 /** EventSub's types of the events in the log from which the state of a channel follows, the stream excepted. */
 const EVENTSUB_TYPES: ReadonlyMap<string, string> = new Map([
@@ -19,6 +20,12 @@ const EVENTSUB_TYPES: ReadonlyMap<string, string> = new Map([
 /** The broadcast that is on air by the reports and looks so far. */
 const ON_AIR = 'stream.online';
 
+interface Row extends Record<string, unknown> {
+  type: string;
+  id: string | null;
+  external_id: string | null;
+}
+
 const RETRY = { first_ms: 250, most_ms: 4_000, tries: 4, passing: () => true };
 
 /**
@@ -27,16 +34,16 @@ const RETRY = { first_ms: 250, most_ms: 4_000, tries: 4, passing: () => true };
  */
 export function createLastKnown(db: Queryable): (connection: LinkedConnection) => Promise<Known> {
   const read = (account_id: string | null) =>
-    db.query<{ type: string; id: string | null }>(
-      `select e.type, e.id, e.created_at
+    db.query<Row>(
+      `select e.type, e.id, e.external_id, e.created_at
        from unnest($2::text[]) as wanted (type)
          cross join lateral (
-           select l.type, l.raw ->> 'id' as id, l.created_at from platform_event_logs l
+           select l.type, l.raw ->> 'id' as id, l.external_id, l.created_at from platform_event_logs l
            where l.account_id = $1 and l.type = wanted.type and l.platform = 'twitch'
              and l.created_at > clock_timestamp() - interval '3 days'
            order by l.created_at desc, l.id desc limit 1) e
        union all
-       (select '${ON_AIR}', s.broadcast_id, s.updated_at from channel_status s
+       (select '${ON_AIR}', s.broadcast_id, null, s.updated_at from channel_status s
         where s.account_id = $1 and s.platform = 'twitch' and s.is_online order by s.started_at desc limit 1)
        order by created_at`,
       [account_id, textArray([...EVENTSUB_TYPES.keys()])],
@@ -44,9 +51,12 @@ export function createLastKnown(db: Queryable): (connection: LinkedConnection) =
     );
   return async ({ account_id }) => {
     const rows = await retry(() => read(account_id), RETRY);
-    return rows.reduce(
-      (known, { type, id }) => knownAfter(known, EVENTSUB_TYPES.get(type) ?? ON_AIR, { id: textOf(id) }),
-      NOTHING_KNOWN,
-    );
+    return rows.reduce(knownAfterRow, NOTHING_KNOWN);
   };
+}
+
+function knownAfterRow(known: Known, { type, id, external_id }: Row): Known {
+  const [event_type, event] = [EVENTSUB_TYPES.get(type) ?? ON_AIR, { id: textOf(id) }];
+  const ends = inferredEnd(external_id);
+  return ends === null ? knownAfter(known, event_type, event) : knownAfterLook(known, event_type, event, ends);
 }

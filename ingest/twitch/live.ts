@@ -6,7 +6,7 @@ import { HttpFailed } from '../../vendors/http/port';
 import type { TwitchStream, TwitchStreams } from '../../vendors/twitch/port';
 import { withAnyToken } from '../runtime/connection/with-any-token';
 import type { LiveLook, SeenChannel, WatchedChannel } from '../runtime/live-status/live-watch';
-import { onlineEvent, stateId } from './state';
+import { onlineEvent, stateId } from './looks/catch-up';
 import { wholeOf } from '../runtime/parse/numbers';
 import { readInstant } from '../runtime/parse/times';
 

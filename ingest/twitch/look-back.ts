@@ -1,7 +1,8 @@
 import type { Twitch, TwitchLogin } from '../../vendors/twitch/port';
 import type { Link, Received } from '../runtime/connection/adapter';
 import { LOOK } from './frame';
-import { type Caught, catchUp, type Known, stateId } from './state';
+import { type Caught, catchUp, stateId } from './looks/catch-up';
+import { isOver, type Known } from './looks/known';
 
 /** Events that cannot be fetched afterwards, as text of the status. */
 const LOST = 'follows, cheers, subscriptions, raids, rewards, ad breaks, chat and moderation';
@@ -18,6 +19,8 @@ export interface LookBack {
   login: TwitchLogin;
   /** State before the gap; null when unknown: ends are then not reported. */
   before: Known | null;
+  /** State by the events received until now. */
+  present(): Known | null;
   signal: AbortSignal;
 }
 
@@ -25,11 +28,14 @@ export interface LookBack {
 export type LookedBack = { known: Known; unasked: readonly string[] } | null;
 
 /** Twitch repeats nothing: fetches what the API shows and delivers the events that follow from it. */
-export async function lookBack({ twitch, link, login, before, signal }: LookBack): Promise<LookedBack> {
+export async function lookBack({ twitch, link, login, before, present, signal }: LookBack): Promise<LookedBack> {
   const { channel_id } = link.connection;
   const found = signal.aborted ? null : await catchUp({ twitch, login, channel_id, before });
   if (found === null || signal.aborted) return null;
-  for (const caught of found.events) void link.deliver(synthetic(caught, channel_id));
+  for (const caught of found.events) {
+    // The end may have been reported while Twitch was asked.
+    if (!isOver(present(), caught.type, caught.event)) void link.deliver(synthetic(caught, channel_id));
+  }
   return found;
 }
 

@@ -159,7 +159,7 @@ class Reader {
     const sent_at = STREAM.test(type) ? readInstant(timestamp) : null;
     return {
       owner: { kind: 'account', account_id: this.account_id } as const,
-      external_id: externalId('twitch', eventId(type, event) ?? message_id),
+      external_id: externalId('twitch', (is_look ? null : eventId(type, event)) ?? message_id),
       occurred_at: eventTime(this.received_at, ...times, timestamp),
       ...(sent_at !== null && (is_look ? { seen_at: sent_at } : { reported_at: sent_at })),
     };

@@ -1,7 +1,9 @@
+import { v4 as uuid } from 'uuid';
 import { readChatRecord } from '../../domain/chat/chat-messages';
 import { chatPush } from '../../domain/chat/chat-push';
 import type { LinkedConnection } from '../../ingest/runtime/connection/adapter';
 import { EngineUnavailable } from '../../kernel/failures';
+import { createLastKnown } from '../../ingest/twitch/last-known';
 import { SUBSCRIPTIONS } from '../../ingest/twitch/subscriptions';
 import { type TestDatabase, testDatabase } from '../support/database';
 import { keptLog, silentLog } from '../support/log';
@@ -137,6 +139,70 @@ describe('a channel on Twitch', () => {
     expect(JSON.parse(records.of('twitch:stream_offline')[0]!.raw)).toMatchObject({ id: 's-1' });
     expect([online!.seen_at, again!.seen_at]).toEqual([expect.any(String), expect.any(String)]);
     expect(online!.seen_at! < again!.seen_at!).toBe(true);
+  });
+
+  describe('whose poll, prediction and hype train seem to be over', () => {
+    const now = () => new Date().toISOString();
+    const poll = { id: 'p-1', status: 'ACTIVE', title: '?', choices: [], started_at: now(), duration: 60 };
+    const prediction = { id: 'r-1', status: 'LOCKED', outcomes: [], created_at: now() };
+    const train = { id: 'h-1', total: 700 };
+    /** State at Twitch; a new amount of the goal, which is read last, marks the end of a look. */
+    const show = (is_over: boolean, amount: number) =>
+      Object.assign(twitch.channel(CHANNEL), {
+        polls: [is_over ? { ...poll, status: 'COMPLETED', ended_at: now() } : poll],
+        predictions: [is_over ? { ...prediction, status: 'RESOLVED', ended_at: now() } : prediction],
+        hype_train: is_over ? null : train,
+        goals: [{ id: `g-${amount}`, type: 'follower', current_amount: amount, target_amount: 10 }],
+      });
+    const looked = async (amount: number) => {
+      await until(() => records.of('twitch:goal').some(({ raw }) => JSON.parse(raw).current_amount === amount));
+      await subscribed();
+    };
+    const look = async (is_over: boolean, amount: number) => {
+      show(is_over, amount);
+      twitch.drop(CHANNEL, 4000);
+      await looked(amount);
+    };
+    /** Events of a type, each counted once as by the ledger. */
+    const events = (type: string) => new Set(records.of(`twitch:${type}`).map(({ external_id }) => external_id)).size;
+    const begins = () => [events('poll'), events('prediction_lock'), events('hype_train')];
+    const ends = () => [events('poll_end'), events('prediction_end'), events('hype_train_end')];
+
+    beforeEach(async () => {
+      show(false, 1);
+      connections.connect(CHANNEL);
+      begin();
+      await looked(1);
+    });
+
+    test('is told that they are not, and of the next end', async () => {
+      expect([begins(), ends()]).toEqual([[1, 1, 1], [0, 0, 0]]); // prettier-ignore
+      await look(true, 2);
+      expect([begins(), ends()]).toEqual([[1, 1, 1], [1, 1, 1]]); // prettier-ignore
+      await look(false, 3);
+      expect([begins(), ends()]).toEqual([[2, 2, 2], [1, 1, 1]]); // prettier-ignore
+      await look(true, 4);
+      expect([begins(), ends()]).toEqual([[2, 2, 2], [2, 2, 2]]); // prettier-ignore
+      // Of an end that is known, the next look stores nothing.
+      await look(true, 5);
+      expect([begins(), ends()]).toEqual([[2, 2, 2], [2, 2, 2]]); // prettier-ignore
+    });
+
+    test('is told the end that Twitch reports, which no look undoes', async () => {
+      await look(true, 2);
+      twitch.notify(CHANNEL, 'channel.poll.end', { ...poll, status: 'completed', ended_at: now() });
+      twitch.notify(CHANNEL, 'channel.prediction.end', { ...prediction, status: 'resolved', ended_at: now() });
+      twitch.notify(CHANNEL, 'channel.hype_train.end', { ...train, ended_at: now() });
+      twitch.notify(CHANNEL, 'channel.goal.end', { id: 'g-2', current_amount: 2, ended_at: now() });
+      await until(() => records.of('twitch:goal_end').length === 1);
+      expect(ends()).toEqual([2, 2, 2]);
+      const { goals } = show(false, 3);
+      goals.unshift({ ...goals[0]!, id: 'g-2', current_amount: 7 });
+      twitch.drop(CHANNEL, 4000);
+      await looked(3);
+      expect([begins(), ends()]).toEqual([[1, 1, 1], [2, 2, 2]]); // prettier-ignore
+      expect(records.of('twitch:goal').filter(({ raw }) => JSON.parse(raw).id === 'g-2')).toHaveLength(1);
+    });
   });
 
   test('that its owner begins anew goes on from what was known of the channel, and says what may be missing', async () => {
@@ -393,6 +459,38 @@ describe('a channel on Twitch', () => {
       const connection = await flagged();
       connections.disconnect(connection);
       await until(async () => (await linkOf(t.db, connection)) === undefined);
+    });
+  });
+
+  test('the last known state is that of the newest events, and of the broadcast that is on air', async () => {
+    const account_id = uuid();
+    const log = (type: string, id: string, minutes: number, external_id: string | null = null) =>
+      t.db.query(
+        `insert into platform_event_logs (id, account_id, type, platform, external_id, raw, created_at)
+         values (gen_random_uuid(), $1, $2, 'twitch', $3, $4, now() - $5 * interval '1 minute')`,
+        [account_id, `twitch:${type}`, external_id, JSON.stringify({ id }), minutes],
+      );
+    await log('poll', 'p-1', 9);
+    await log('poll_end', 'p-1', 8, 'twitch:state:channel.poll.end:p-1:look-2');
+    await log('poll', 'p-1', 7);
+    await log('prediction_lock', 'r-1', 9);
+    await log('prediction_end', 'r-1', 8);
+    await log('hype_train', 'h-1', 9);
+    await log('hype_train_end', 'h-1', 8, 'twitch:state:channel.hype_train.end:h-1:look-1');
+    await t.db.query(
+      `insert into channel_status (account_id, platform, broadcast_id, channel_id, is_online, started_at, updated_at)
+       values ($1, 'twitch', 's-1', $2, true, now(), now()), ($1, 'twitch', 's-0', $2, false, now(), now())`,
+      [account_id, CHANNEL],
+    );
+    const lastKnown = createLastKnown(t.db);
+    expect(await lastKnown({ connection_id: uuid(), account_id, channel_id: CHANNEL, kind: 'channel' })).toEqual({
+      stream: 's-1',
+      poll: 'p-1',
+      prediction: null,
+      hype_train: null,
+      goals: {},
+      ended: ['prediction:r-1'],
+      inferred: { 'poll:p-1': 2, 'hype_train:h-1': 1 },
     });
   });
 

@@ -1,6 +1,6 @@
 import { firstSubject, storageLimitViolation, MAX_PERSONS } from '../../../ingest/runtime/parse/storage-limits';
 import { keptId } from '../../../ingest/runtime/webhook/webhook';
-import { type Known, knownAfter, NOTHING_KNOWN } from '../../../ingest/twitch/state';
+import { type Known, knownAfter, NOTHING_KNOWN } from '../../../ingest/twitch/looks/known';
 import { DuplicateModerationFilter } from '../../../ingest/twitch/duplicate-moderation';
 
 /** Longer than any id of a vendor's, as long as a frame may be. */
