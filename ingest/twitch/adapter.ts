@@ -23,7 +23,7 @@ import { SETTLED_MS, SharedIds } from './handover/shared-ids';
 import { loginOf, validateHourly } from './login';
 import { type Known, knownAfter, NOTHING_KNOWN } from './looks/known';
 import { lookBack, reportGap, type TimeGap } from './look-back';
-import { ModerationFilter } from './moderation-filter';
+import { ModerationFilter } from './double-reports/moderation-filter';
 import { normaliseTwitch } from './normalise';
 import { openSession, pauseUntilDrained } from './session-socket';
 import { readState, type SessionState } from './state';

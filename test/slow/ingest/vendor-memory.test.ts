@@ -1,7 +1,7 @@
 import { firstSubject, storageLimitViolation, MAX_PERSONS } from '../../../ingest/runtime/parse/storage-limits';
 import { keptId } from '../../../ingest/runtime/webhook/webhook';
 import { type Known, knownAfter, NOTHING_KNOWN } from '../../../ingest/twitch/looks/known';
-import { DuplicateModerationFilter } from '../../../ingest/twitch/duplicate-moderation';
+import { DuplicateModerationFilter } from '../../../ingest/twitch/double-reports/duplicate-moderation';
 
 /** Longer than any id of a vendor's, as long as a frame may be. */
 const LONG = 'x'.repeat(1_000_000);

@@ -1,6 +1,6 @@
-import type { EventSubFrame } from '../../vendors/twitch/port';
-import { keptId, member } from '../runtime/webhook/webhook';
-import type { Members } from './frame';
+import type { EventSubFrame } from '../../../vendors/twitch/port';
+import { keptId, member } from '../../runtime/webhook/webhook';
+import type { Members } from '../frame';
 
 /** Longest wait for the `channel.moderate` of a deletion; Twitch sends both within some 150 ms. */
 const HOLD_MS = 2_000;

@@ -1,6 +1,6 @@
-import type { Counter } from '../../engines/metrics/port';
-import type { EventSubFrame } from '../../vendors/twitch/port';
-import type { Members } from './frame';
+import type { Counter } from '../../../engines/metrics/port';
+import type { EventSubFrame } from '../../../vendors/twitch/port';
+import type { Members } from '../frame';
 import { deletedMessage, HeldDeletes } from './held-deletes';
 import { DuplicateModerationFilter } from './duplicate-moderation';
 

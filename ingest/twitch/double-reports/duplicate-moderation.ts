@@ -1,5 +1,5 @@
-import { keptId, member, textOf } from '../runtime/webhook/webhook';
-import { isObject, type Members } from './frame';
+import { keptId, member, textOf } from '../../runtime/webhook/webhook';
+import { isObject, type Members } from '../frame';
 
 /** Maximum time between the two reports of one act: Twitch reports an act of a moderator under two types. */
 const APART_MS = 15_000;
