@@ -208,7 +208,7 @@ async function finalize(parts: Counting, { id, account_id }: Session): Promise<v
 
 type Counting = Pick<SessionsParts, 'db' | 'events' | 'grace_ms' | 'bots'>;
 
-/** Null while one of the streams is on air. */
+/** Time at which the last stream ended; null while a stream is on air. */
 function lastEnd(streams: readonly CountedStream[]): string | null {
   let last = '';
   for (const { ended_at } of streams) {
@@ -279,8 +279,19 @@ const CHECKS = {
   day: { age: '1 day', most_ms: Infinity },
 } as const;
 
+/** Finalized sessions that were counted, or whose resumed broadcast has ended, within $1; newest count first. */
+const TO_CHECK = `
+  select id, account_id, (figures -> 'rows_counted')::bigint as rows_counted, ended_at, counted_at
+  from stream_sessions where not is_live and counted_at > now() - $1::interval
+  union
+  select s.id, s.account_id, (s.figures -> 'rows_counted')::bigint, s.ended_at, s.counted_at
+  from channel_status o join session_claims c using (${KEYS}) join stream_sessions s on s.id = c.session_id
+  where not o.is_online and o.updated_at > now() - $1::interval and not s.is_live and o.ended_at > s.ended_at
+  order by counted_at desc`;
+
 /**
- * Counts recently counted sessions again where rows came late. Fewer rows correct nothing: retention takes them.
+ * Counts finalized sessions again where rows came late, or where a broadcast resumed and has ended. Fewer rows correct
+ * nothing: retention takes them.
  * @returns the number of corrected sessions
  */
 export async function correctSessions(
@@ -292,10 +303,9 @@ export async function correctSessions(
   const { age, most_ms } = CHECKS[check];
   const until = performance.now() + most_ms;
   const recent = await db.query<Session & { rows_counted: number; ended_at: string }>(
-    `select id, account_id, (figures -> 'rows_counted')::bigint as rows_counted, ended_at from stream_sessions
-     where not is_live and counted_at > now() - $1::interval order by counted_at desc`,
+    TO_CHECK,
     [age],
-    'sessions-of-a-day',
+    'sessions-to-check',
   );
   const singly = new Singly();
   const corrected = await singly.each(

@@ -522,16 +522,21 @@ test('a finished session whose broadcast resumes is corrected after its end', as
     );
   const session = async () => (await list()).find(({ started_at }) => started_at === at(-600));
   await events({ ...begun, seen_at: at(-599) }, { ...ended(-590), seen_at: at(-588) });
-  await eventually(async () => (await session())?.is_live === false || undefined, 'the session to be finished');
+  await eventually(async () => (await session())?.status === 'finalized' || undefined, 'the session to be finished');
   expect(await session()).toMatchObject({ ended_at: at(-590), duration_secs: 600 });
 
   await events({ ...begun, id: uuid(), seen_at: at(-580) });
   await statusIs(true);
   await correct();
   expect(await session()).toMatchObject({ ended_at: at(-590) });
+  await db.query(`update stream_sessions set counted_at = now() - interval '2 days' where started_at = $1`, [at(-600)]);
   await events({ ...ended(-560), reported_at: at(-560) });
   await statusIs(false);
   await correct();
   await eventually(async () => (await session())?.ended_at === at(-560) || undefined, 'the corrected session');
   expect(await session()).toMatchObject({ duration_secs: 2400 });
+  const claims = await db.query('select session_id from session_claims where broadcast_id = $1', [kickId(at(-600))]);
+  expect(claims).toHaveLength(1);
+  const begins = (await list()).map(({ started_at }) => String(started_at));
+  expect(begins.filter((begin) => begin >= at(-600) && begin < at(-500))).toEqual([at(-600)]);
 });
