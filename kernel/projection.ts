@@ -76,7 +76,7 @@ interface ProjectionBase {
 export interface RecordProjection extends ProjectionBase {
   from: { kind: 'topic'; topic: string };
   late_ledger?: LateLedger;
-  /** Selects, of the records that do not count because of another with their id, those that `mode.repeats` has. */
+  /** Selects the duplicates (another record with their id has counted) that `apply` receives as `mode.repeats`. */
   repeats?(record: LoggedRecord): boolean;
   apply(batch: readonly LoggedRecord[], tx: Queryable, mode: ApplyMode): Promise<ChannelMessage[]>;
 }

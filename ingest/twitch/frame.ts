@@ -17,7 +17,7 @@ export interface Notification {
   event: Members;
   /** The event as JSON text, digit for digit. */
   raw: string;
-  /** True when it follows from a look at Twitch's API, instead of a message of Twitch. */
+  /** True for an event that Lumio inferred from a look at Twitch's API. */
   is_look: boolean;
 }
 
@@ -26,7 +26,7 @@ export type FrameReading =
   | { kind: 'other'; message_type: string }
   | { kind: 'bad'; reason: string; detail: string };
 
-/** Member of a frame's metadata that marks what follows from a look at Twitch's API. */
+/** Member of a frame's metadata: true for an event that Lumio inferred from a look at Twitch's API. */
 export const LOOK = 'is_look';
 
 /** Reads a frame of an EventSub socket (vendors' protocol: `metadata` and `payload`). */

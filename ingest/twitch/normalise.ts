@@ -26,7 +26,7 @@ import { personsIn } from './people';
 /** Maximum age of a message, equal to Twitch's own guard against replays. */
 export const OLDEST_MS = 10 * 60_000;
 
-/** Types of which a record has the time of its message: reports and looks are ordered by it. */
+/** Types whose records carry the message time, which orders reports and looks. */
 const STREAM = /^stream\.(?:online|offline)$/;
 /** EventSub's own messages. */
 const PROTOCOL = /^(?:session_(?:welcome|keepalive|reconnect)|revocation)$/;

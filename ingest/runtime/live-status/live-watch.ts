@@ -43,8 +43,8 @@ export interface LiveLook {
   readonly most: number;
   readonly every_ms: number;
   /**
-   * True when its polls detect going live and offline. Twitch pushes that: there they only correct what an earlier look
-   * has inferred.
+   * True when its polls detect going live and offline. Twitch pushes both: its polls only correct what earlier looks
+   * have inferred.
    */
   readonly turns: boolean;
   /** Id of a begin or an end, equal from every source. Default: its name and the broadcast. */
@@ -109,10 +109,12 @@ interface KnownRow {
   known_by: 'report' | 'look';
 }
 
-/** Broadcasts of an account: on air, those of them that only looks have found, and those that only looks have ended. */
+/** Ids of an account's broadcasts. */
 interface KnownBroadcasts {
   online: string[];
+  /** Subset of `online` that only looks have found. */
   found: string[];
+  /** Offline broadcasts that only looks have ended. */
   ended: string[];
 }
 const NONE_KNOWN: KnownBroadcasts = { online: [], found: [], ended: [] };

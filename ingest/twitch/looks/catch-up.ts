@@ -105,7 +105,7 @@ const LOOKS: readonly (readonly [string, Look])[] = [
       read([stream], known) {
         const id = stream ? textAt(stream, 'id') : null;
         const caught: Caught[] = [];
-        // A list with what is over is older than the report.
+        // A list that still shows an ended stream is older than the report of the end.
         if (stream && isOver(known, 'stream.online', stream)) return [];
         if (known.stream !== null && known.stream !== id) caught.push(offline(known.stream));
         if (stream && id !== null && id !== known.stream)
@@ -207,7 +207,7 @@ export const onlineEvent = ({ id, user_id, user_login, user_name, type, started_
   started_at,
 });
 
-/** Twitch's event names no stream; this one does, because it ends that stream alone. */
+/** Twitch's own event names no stream. An inferred end ends the named stream alone. */
 const offline = (id: string): Caught => ({ type: 'stream.offline', id, event: { id } });
 
 function endOf(poll: Members): string | null {

@@ -15,7 +15,7 @@ export interface Counting {
   again: boolean;
   /** Ids, in lower case, of the records that the ledger named before: their effects were committed with that entry. */
   applied: ReadonlySet<string>;
-  /** The records that do not count, in their order. */
+  /** Records that do not count, in the order of the batch. */
   passed_over: readonly LoggedRecord[];
 }
 
