@@ -2,7 +2,8 @@ import type { Migration } from './index';
 
 /**
  * `reported_at`: time of the newest report that the broadcast has begun. `known_by`: source of its present state, a
- * `report` of the platform or a `look` at its list (projections/runtime/ledger/channel-turns.ts).
+ * `report` of the platform about it, one of its `channel`, or a `look` at the platform's list
+ * (projections/runtime/ledger/channel-turns.ts).
  */
 export const broadcastSources: Migration = {
   name: '0460-broadcast-sources',

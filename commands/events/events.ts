@@ -27,6 +27,7 @@ import {
   eventsChannel,
 } from '../../domain/events/events';
 import { INSTANT_PATTERN, parseInstant, shownInstant } from '../../lib/time/instants';
+import { isTransition } from '../../domain/history/channel-status';
 import { stringify } from '../../lib/json/raw-json';
 import { TOPICS } from '../../domain/common/records';
 
@@ -109,6 +110,7 @@ export const emitEvent = command({
         subject: user_id === null ? null : `${row.platform}:${user_id}`,
         raw: row.raw,
         trace: context.trace,
+        ...(isTransition(row.type) && { reported_at: row.created_at }),
       },
     ]);
     await services.awaitShown(context, {

@@ -102,12 +102,13 @@ export function normaliseKick(delivery: Delivery): Outcome {
   const channel_id = channelOf(body.value);
   if (channel_id === null) return webhook.park('bad_payload', 'broadcaster.user_id is missing');
   const sent_at = delivery.header('kick-event-message-timestamp');
-  // Only a signed time is the platform's own.
-  const reported_at = reading.is_turn && delivery.id_signed ? readInstant(sent_at) : null;
+  const occurred_at = eventTime(delivery.received_at, ...reading.times, sent_at);
+  // Only a signed message time is the platform's own.
+  const reported_at = (delivery.id_signed ? readInstant(sent_at) : null) ?? occurred_at;
   const rest = {
     owner: { kind: 'channel', platform: 'kick', channel_id, subscription_type: type, ...subscriptionOf(delivery) },
     ...kickIdentity(delivery, type, body.value, streamId(channel_id, reading)),
-    occurred_at: eventTime(delivery.received_at, ...reading.times, sent_at),
+    occurred_at,
   } as const;
   if (reading.chat) return webhook.ok(chatRecord(reading.chat(channel_id, body.value, sent_at), body.raw, rest));
   return webhook.ok({
@@ -117,7 +118,7 @@ export function normaliseKick(delivery: Delivery): Outcome {
     platform: 'kick',
     ...people('kick', reading.people),
     raw: body.raw,
-    ...(reported_at !== null && { reported_at }),
+    ...(reading.is_turn && { reported_at }),
   });
 }
 

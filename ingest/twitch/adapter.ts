@@ -332,7 +332,7 @@ class Opened implements TwitchSession {
       if (this.conduit.receives(value)) return;
       const has_moderate = this.since['channel.moderate'] !== undefined;
       if (!this.moderation.passes(type, event, frame, has_moderate)) return;
-      this.learn(type, event);
+      this.learn(type, event, member(value, 'metadata', 'message_timestamp'));
     }
     this.deliver(frame);
   }
@@ -346,8 +346,8 @@ class Opened implements TwitchSession {
     if (this.link.full && this.reading) void this.waitForRoom();
   }
 
-  private learn(type: string, event: Members): void {
-    const known = knownAfter(this.known ?? NOTHING_KNOWN, type, event);
+  private learn(type: string, event: Members, sent_at: unknown): void {
+    const known = knownAfter(this.known ?? NOTHING_KNOWN, type, event, sent_at);
     if (known === this.known || (this.known === null && known === NOTHING_KNOWN)) return;
     this.known = known;
     // Not before the subscription: another process must not count this one as receiving.

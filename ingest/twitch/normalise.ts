@@ -156,11 +156,12 @@ class Reader {
 
   private facts(times: readonly unknown[]) {
     const { message_id, timestamp, type, event, is_look } = this.notification;
-    const sent_at = STREAM.test(type) ? readInstant(timestamp) : null;
+    const occurred_at = eventTime(this.received_at, ...times, timestamp);
+    const sent_at = STREAM.test(type) ? (readInstant(timestamp) ?? occurred_at) : null;
     return {
       owner: { kind: 'account', account_id: this.account_id } as const,
       external_id: externalId('twitch', (is_look ? null : eventId(type, event)) ?? message_id),
-      occurred_at: eventTime(this.received_at, ...times, timestamp),
+      occurred_at,
       ...(sent_at !== null && (is_look ? { seen_at: sent_at } : { reported_at: sent_at })),
     };
   }

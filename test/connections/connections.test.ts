@@ -499,6 +499,8 @@ test('what is on air on the channels is shown with its newest figures, and chann
       viewerCount: platform === 'kick' ? 42 : null,
     })),
   );
+  await say('kick:stream_offline', { id: 'b0' });
+  expect(await kick()).toMatchObject(online);
   await say('kick:stream_offline', {});
   const offline = await kick();
   expect(offline).toMatchObject({ is_online: false, broadcast_id: null, stream_title: null, viewer_count: null });

@@ -234,7 +234,7 @@ describe('through the log', () => {
 });
 
 describe('broadcasts', () => {
-  test('a rebuild makes the same of their reports and looks, also of those that are no second event', async () => {
+  test('a rebuild makes the same rows of their reports and looks, those without an event of their own included', async () => {
     const t = await testDatabase(20);
     const on = await engines(t.db);
     const account_id = ACCOUNTS[0]!;
@@ -253,12 +253,18 @@ describe('broadcasts', () => {
         turn('stream_online', 'b', at(2), { reported_at: at(2) }),
         turn('stream_offline', 'b', at(4), { seen_at: at(6) }),
         turn('stream_online', 'b', at(2), { seen_at: at(7) }),
+        turn('stream_offline', 'channel', at(20), { raw: '{}', reported_at: at(20) }),
+        turn('stream_online', 'c', at(10), { reported_at: at(21) }),
       ]);
       await running.start();
-      await until(async () => (await statuses()).some(({ is_online, known_by }) => is_online && known_by === 'look'));
+      await until(async () =>
+        (await statuses()).some(({ broadcast_id, is_online }) => broadcast_id === 'c' && is_online),
+      );
       await running.stop();
       const before = await statuses();
-      expect(before).toHaveLength(2);
+      expect(before.map(({ broadcast_id, known_by }) => [broadcast_id, known_by])).toEqual([
+        ...[['', 'report'], ['b', 'channel'], ['c', 'report'], ['former', 'report']], // prettier-ignore
+      ]);
       await rebuild({ db: t.db, ...on, projections: [eventLog], name: 'event-log' });
       expect(await statuses()).toEqual(before);
     } finally {

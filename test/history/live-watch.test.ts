@@ -553,13 +553,13 @@ describe('what is on air', () => {
     const begun = (source: object) => ({ ...source, name: 'stream_online', occurred_at: at(0) });
     const ended = (minute: number, source: object) => ({ ...source, name: 'stream_offline', occurred_at: at(minute) });
     const seen = (minute: number) => ({ seen_at: at(minute) });
-    const told = (minute: number) => ({ reported_at: at(minute) });
+    const reported = (minute: number) => ({ reported_at: at(minute) });
     /** Messages of these records of one broadcast; each name has one external id, whatever its source. */
-    const turns = (...records: { name: string; occurred_at: string }[]) => {
+    const turns = (...records: { name: string; occurred_at: string; raw?: object }[]) => {
       const account_id = uuid();
       return said(
-        ...records.map(({ name, occurred_at, ...source }) => ({
-          ...turn(account_id, `kick:${name}`, B, occurred_at),
+        ...records.map(({ name, occurred_at, raw = B, ...source }) => ({
+          ...turn(account_id, `kick:${name}`, raw, occurred_at),
           external_id: `kick:${name}:b`,
           ...source,
         })),
@@ -569,35 +569,174 @@ describe('what is on air', () => {
 
     test.each([
       ['seen', begun(seen(8)), [ON, OFF, ON]],
-      ['reported', begun(told(8)), [ON, OFF, ON]],
+      ['reported', begun(reported(8)), [ON, OFF, ON]],
       ['seen by a look before the one that missed it', begun(seen(3)), [ON, OFF]],
-      ['reported before the look that missed it', begun(told(3)), [ON, OFF]],
+      ['reported before the look that missed it', begun(reported(3)), [ON, OFF]],
       ['reported without a time of its own', begun({}), [ON, OFF]],
     ])('a broadcast that looks have ended, and that is %s', async (_what, again, expected) => {
-      expect(await turns(begun(told(0)), ended(5, seen(7)), again)).toEqual(expected);
+      expect(await turns(begun(reported(0)), ended(5, seen(7)), again)).toEqual(expected);
     });
 
     test.each([
-      ['at once', [ended(5, told(5))], [ON, OFF]],
-      ['after looks', [ended(4, seen(6)), ended(5, told(5))], [ON, OFF]],
-      ['after looks that saw it again', [ended(4, seen(6)), begun(seen(7)), ended(8, told(8))], [ON, OFF, ON, OFF]],
+      ['at once', [ended(5, reported(5))], [ON, OFF]],
+      ['after looks', [ended(4, seen(6)), ended(5, reported(5))], [ON, OFF]],
+      ['after looks that saw it again', [ended(4, seen(6)), begun(seen(7)), ended(8, reported(8))], [ON, OFF, ON, OFF]],
     ])('an end that is reported %s is final', async (_what, ends, expected) => {
       expect(await turns(begun(seen(1)), ...ends, begun(seen(9)), ended(10, seen(10)), begun(seen(11)))).toEqual(
         expected,
       );
     });
 
-    test('the same records applied again change nothing', async () => {
+    test('after an end of the channel only a later report resumes a broadcast', async () => {
+      const channel_end = { name: 'stream_offline', occurred_at: at(5), ...reported(5), raw: {} };
+      expect(await turns(begun(reported(0)), channel_end, begun(seen(9)))).toEqual([ON, OFF]);
+      const later = begun(reported(6));
+      expect(await turns(channel_end, later, ended(7, seen(8)), begun(seen(9)))).toEqual([ON, OFF, ON]);
+    });
+
+    test('applying the same records twice changes nothing', async () => {
       const account_id = uuid();
-      const records = [begun(told(0)), ended(5, seen(7)), begun(seen(8))].map(({ name, occurred_at, ...source }) => ({
-        ...turn(account_id, `kick:${name}`, B, occurred_at),
-        external_id: `kick:${name}:b`,
-        ...source,
-      }));
+      const records = [begun(reported(0)), ended(5, seen(7)), begun(seen(8))].map(
+        ({ name, occurred_at, ...source }) => ({
+          ...turn(account_id, `kick:${name}`, B, occurred_at),
+          external_id: `kick:${name}:b`,
+          ...source,
+        }),
+      );
       expect(await said(...records)).toEqual([ON, OFF, ON]);
       expect(await said(...records)).toEqual([]);
       const types = await t.db.query('select type from platform_event_logs where account_id = $1', [account_id]);
       expect(types.map(({ type }) => type).sort()).toEqual(['kick:stream_offline', 'kick:stream_online']);
+    });
+  });
+
+  describe('of reports in any order', () => {
+    const BEGAN = Date.UTC(2026, 0, 1, 10);
+    const at = (second: number) => new Date(BEGAN + second * 1000).toISOString();
+    const online = (id: string, started: number, sent: number) => ({
+      ...{
+        name: 'stream_online',
+        raw: { id, started_at: at(started) },
+        occurred_at: at(started),
+        reported_at: at(sent),
+      },
+      external_id: `twitch:state:stream.online:${id}`,
+    });
+    const offline = (sent: number) => ({
+      ...{ name: 'stream_offline', raw: {}, occurred_at: at(sent), reported_at: at(sent), external_id: uuid() },
+    });
+    const transitions = (
+      account_id: string,
+      records: readonly ReturnType<typeof online | typeof offline>[],
+      platform = 'twitch',
+    ) =>
+      said(
+        ...records.map(({ name, raw, occurred_at, ...source }) => ({
+          ...turn(account_id, `${platform}:${name}`, raw, occurred_at),
+          ...source,
+        })),
+      );
+    const onAir = async (account_id: string) =>
+      (
+        await t.db.query('select broadcast_id from channel_status where account_id = $1 and is_online', [account_id])
+      ).map(({ broadcast_id }) => broadcast_id);
+    const endOf = async (account_id: string, broadcast_id: string) => {
+      const rows = await t.db.query<{ ended_at: string }>(
+        'select ended_at from channel_status where account_id = $1 and broadcast_id = $2 and not is_online',
+        [account_id, broadcast_id],
+      );
+      return rows.map(({ ended_at }) => new Date(ended_at).toISOString())[0];
+    };
+    const [ON, OFF] = ['channel:online', 'channel:offline'];
+
+    test.each([
+      ['an end that was sent before the begin', [offline(161), online('s', 0, 162)], [ON]],
+      ['an end that was sent after the begin', [offline(161), online('s', 0, 2)], []],
+      ['a begin that is sent again after an end', [online('s', 0, 2), offline(60), online('s', 0, 62)], [ON, OFF, ON]],
+      ['a late end from before the begin', [online('s', 0, 162), offline(161), online('s', 0, 163)], [ON]],
+      [
+        'a begin after an end, and its own end',
+        [offline(161), online('s', 0, 162), online('s', 0, 163), offline(500), online('s', 0, 163)],
+        [ON, OFF],
+      ],
+    ])('%s', async (_what, records, expected) => {
+      expect(await transitions(uuid(), records)).toEqual(expected);
+    });
+
+    test.each([
+      ['twitch', [online('a', 0, 2), offline(30), offline(32), online('b', 31, 33)], ['b']],
+      ['kick', [online('a', 0, 2), online('b', 10, 12), { ...offline(20), raw: { id: 'b' } }, offline(5)], []],
+    ])('the state of %s is the same in every order', async (platform, records, expected) => {
+      const orders = records.flatMap((first) =>
+        records.flatMap((second) => {
+          const [third, fourth] = records.filter((one) => one !== first && one !== second);
+          return first === second
+            ? []
+            : [
+                [first, second, third!, fourth!],
+                [first, second, fourth!, third!],
+              ];
+        }),
+      );
+      expect(new Set(orders.map((order) => JSON.stringify(order))).size).toBe(24);
+      for (const order of orders) {
+        const account_id = uuid();
+        await transitions(account_id, order, platform);
+        expect(await onAir(account_id)).toEqual(expected);
+      }
+    });
+
+    test('a reported end without a broadcast dates the end that looks have inferred', async () => {
+      const account_id = uuid();
+      const look = { occurred_at: at(100), raw: { id: 's' }, reported_at: undefined };
+      const unseen = { ...offline(100), ...look, seen_at: at(120) };
+      const seen = { ...online('s', 0, 2), reported_at: undefined, seen_at: at(400) };
+      const records = [online('s', 0, 2), unseen, offline(300), seen];
+      expect(await transitions(account_id, records as never)).toEqual([ON, OFF]);
+      expect(await endOf(account_id, 's')).toBe(at(300));
+    });
+
+    test('a begin that arrives after its end has the time of that end', async () => {
+      const account_id = uuid();
+      await transitions(account_id, [offline(160), online('s', 0, 2)]);
+      expect(await endOf(account_id, 's')).toBe(at(160));
+      await transitions(account_id, [online('t', 170, 172), offline(300), online('s-2', 162, 163)]);
+      expect(await endOf(account_id, 's-2')).toBe(at(170));
+    });
+
+    test('an end that names a broadcast ends this one alone', async () => {
+      const account_id = uuid();
+      const end = { ...offline(20), raw: { id: 'a' } };
+      expect(await transitions(account_id, [online('b', 10, 11), end], 'kick')).toEqual([ON]);
+      expect(await onAir(account_id)).toEqual(['b']);
+      expect(await transitions(account_id, [online('a', 0, 30)], 'kick')).toEqual([]);
+    });
+
+    test('records of earlier releases make the same rows as before', async () => {
+      const account_id = uuid();
+      const of = (name: string, raw: object, second: number) => ({
+        ...{ name, raw, occurred_at: at(second), external_id: uuid(), reported_at: undefined },
+      });
+      const begun = (id: string, second: number) => of('stream_online', { id }, second);
+      const ended = (raw: object, second: number) => of('stream_offline', raw, second);
+      const records = [
+        ...[begun('a', 0), ended({ id: 'x' }, 5), begun('b', 10), begun('c', 8), ended({}, 20), begun('d', 15)],
+        ...[ended({ id: 'e' }, 30), begun('e', 25), begun('e', 26), ended({ id: 'e' }, 28), begun('f', 40)],
+      ];
+      expect(await transitions(account_id, records as never)).toEqual([ON, OFF, ON, ON, OFF, OFF, ON]);
+      const rows = await t.db.query(
+        `select broadcast_id as id, is_online, started_at::text as began, ended_at::text as ended, reported_at, known_by
+         from channel_status where account_id = $1 order by broadcast_id`,
+        [account_id],
+      );
+      expect(rows.map(({ id, is_online, reported_at, known_by }) => [id, is_online, reported_at, known_by])).toEqual(
+        ['', 'a', 'b', 'c', 'd', 'e', 'f', 'x'].map((id) => [id, id === 'f', null, 'report']),
+      );
+      const seconds = (time: unknown) => (time === null ? null : (Date.parse(String(time)) - BEGAN) / 1000);
+      expect(rows.map(({ id, began, ended: over }) => [id, seconds(began), seconds(over)])).toEqual([
+        ...[['', null, 20], ['a', 0, 5], ['b', 10, 20], ['c', 8, 20], ['d', 15, null]], // prettier-ignore
+        ...[['e', 25, 30], ['f', 40, null], ['x', null, 5]], // prettier-ignore
+      ]);
     });
   });
 });

@@ -130,7 +130,7 @@ describe('a channel on Twitch', () => {
     expect(records.of('twitch:goal')).toHaveLength(1);
     expect(records.of('twitch:stream_online')).toHaveLength(1);
 
-    // Twitch's list lags: the stream was on air all the time.
+    // Twitch's list was out of date: the stream had not ended.
     channel.stream = stream;
     twitch.drop(CHANNEL, 4000);
     await until(() => records.of('twitch:stream_online').length === 2);
@@ -141,7 +141,7 @@ describe('a channel on Twitch', () => {
     expect(online!.seen_at! < again!.seen_at!).toBe(true);
   });
 
-  describe('whose poll, prediction and hype train seem to be over', () => {
+  describe('whose poll, prediction and hype train looks have ended', () => {
     const now = () => new Date().toISOString();
     const poll = { id: 'p-1', status: 'ACTIVE', title: '?', choices: [], started_at: now(), duration: 60 };
     const prediction = { id: 'r-1', status: 'LOCKED', outcomes: [], created_at: now() };
@@ -175,7 +175,7 @@ describe('a channel on Twitch', () => {
       await looked(1);
     });
 
-    test('is told that they are not, and of the next end', async () => {
+    test('stores that a later look shows them again, and their next end', async () => {
       expect([begins(), ends()]).toEqual([[1, 1, 1], [0, 0, 0]]); // prettier-ignore
       await look(true, 2);
       expect([begins(), ends()]).toEqual([[1, 1, 1], [1, 1, 1]]); // prettier-ignore
@@ -183,12 +183,12 @@ describe('a channel on Twitch', () => {
       expect([begins(), ends()]).toEqual([[2, 2, 2], [1, 1, 1]]); // prettier-ignore
       await look(true, 4);
       expect([begins(), ends()]).toEqual([[2, 2, 2], [2, 2, 2]]); // prettier-ignore
-      // Of an end that is known, the next look stores nothing.
+      // The next look finds nothing new.
       await look(true, 5);
       expect([begins(), ends()]).toEqual([[2, 2, 2], [2, 2, 2]]); // prettier-ignore
     });
 
-    test('is told the end that Twitch reports, which no look undoes', async () => {
+    test('stores the end that Twitch reports, and ignores looks that still show them', async () => {
       await look(true, 2);
       twitch.notify(CHANNEL, 'channel.poll.end', { ...poll, status: 'completed', ended_at: now() });
       twitch.notify(CHANNEL, 'channel.prediction.end', { ...prediction, status: 'resolved', ended_at: now() });
@@ -485,6 +485,7 @@ describe('a channel on Twitch', () => {
     const lastKnown = createLastKnown(t.db);
     expect(await lastKnown({ connection_id: uuid(), account_id, channel_id: CHANNEL, kind: 'channel' })).toEqual({
       stream: 's-1',
+      stream_at: null,
       poll: 'p-1',
       prediction: null,
       hype_train: null,

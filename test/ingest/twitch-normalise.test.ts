@@ -4,14 +4,15 @@ import { join } from 'node:path';
 import { readChatRecord } from '../../domain/chat/chat-messages';
 import { memberText } from '../../lib/json/members';
 import { normaliseTwitch } from '../../ingest/twitch/normalise';
+import { LOOK } from '../../ingest/twitch/frame';
 import { ownerOf } from '../../ingest/twitch/handover/ownership';
 import { readingsBefore } from '../../ingest/twitch/handover/readings';
 import { SharedIds } from '../../ingest/twitch/handover/shared-ids';
-import { NOTHING_KNOWN } from '../../ingest/twitch/looks/known';
+import { knownAfter, NOTHING_KNOWN } from '../../ingest/twitch/looks/known';
 import type { SessionState } from '../../ingest/twitch/state';
 import type { Outcome } from '../../ingest/runtime/webhook/webhook';
 import RECORDS from '../fixtures/twitch-records.json';
-import { channelOf, twitchFrame } from '../support/twitch-frames';
+import { channelOf, SENT_AT, twitchFrame } from '../support/twitch-frames';
 
 const NOW = Date.parse('2026-11-21T10:00:01Z');
 const of = (channel_id: string) => ({ connection_id: 'c', account_id: 'a', channel_id });
@@ -48,6 +49,22 @@ test('raw is the event alone, digit for digit', () => {
   expect(outcome).toMatchObject({
     records: [{ raw: expect.stringMatching(/^\{[^]*"bits": 820982911946154508 [^]*\}$/), external_id: 'twitch:m-1' }],
   });
+});
+
+test('the begin and the end of a stream have the time of their message, those of looks the time of the look', () => {
+  const sent_at = new Date(SENT_AT).toISOString();
+  for (const file of ['stream.online.v1.body.json', 'stream.offline.v1.body.json']) {
+    const [record] = recordsOf(file);
+    expect(record).toMatchObject({ reported_at: sent_at });
+    expect(record).not.toHaveProperty('seen_at');
+    const frame = JSON.parse(twitchFrame(file));
+    frame.metadata[LOOK] = true;
+    const text = JSON.stringify(frame);
+    const outcome = normaliseTwitch({ text, received_at: NOW, age_ms: 0 }, of(channelOf(text)));
+    expect(outcome).toMatchObject({ records: [{ seen_at: sent_at }] });
+    expect(outcome).not.toMatchObject({ records: [{ reported_at: sent_at }] });
+  }
+  expect(recordsOf('channel.follow.v2.body.json')[0]).not.toHaveProperty('reported_at');
 });
 
 describe('an event that two sessions received', () => {
@@ -358,5 +375,36 @@ describe('the owner of a message that a paused process received', () => {
     expect(ownerOf(frame(near[1]!), state, 2, shared)).toEqual(ids[1]);
     expect(ownerOf(frame('2026-11-21T10:00:31.501Z', TYPE, 2), state, 2, shared)).toBe('successor');
     expect(ownerOf(frame('2026-11-21T10:00:29.499Z', TYPE, 2), state, 2, shared)).toBe('former');
+  });
+});
+
+describe('the known state of a channel', () => {
+  const at = (second: number) => new Date(Date.UTC(2026, 0, 1) + second * 1000).toISOString();
+  const after = (...reports: (readonly [type: string, id: string | null, second: number])[]) =>
+    reports.reduce((known, [type, id, second]) => knownAfter(known, type, { id }, at(second)), NOTHING_KNOWN);
+
+  test.each([
+    ['channel.hype_train', 'begin', 'hype_train', 'b'],
+    ['channel.poll', 'begin', 'poll', 'b'],
+    ['channel.prediction', 'lock', 'prediction', 'locked:b'],
+  ] as const)(
+    '%s: neither the end of another one nor progress after its own end changes the state',
+    (of, phase, name, b) => {
+      const begun = [[`${of}.begin`, 'a', 0], [`${of}.${phase}`, 'b', 1]] as const; // prettier-ignore
+      expect(after(...begun, [`${of}.end`, 'a', 2])[name]).toBe(b);
+      expect(after(...begun, [`${of}.end`, 'a', 2], [`${of}.progress`, 'a', 3])[name]).toBe(b);
+      expect(after(...begun, [`${of}.end`, 'b', 2])[name]).toBeNull();
+      expect(after(...begun, [`${of}.end`, 'b', 2], [`${of}.progress`, 'b', 3])[name]).toBeNull();
+    },
+  );
+
+  test('the stream is that of the newest report, in any order', () => {
+    const [begun, again] = [['stream.online', 's', 2], ['stream.online', 's', 4]] as const; // prettier-ignore
+    const stray = ['stream.offline', null, 1] as const;
+    expect(after(stray, begun).stream).toBe('s');
+    expect(after(begun, stray).stream).toBe('s');
+    expect(after(begun, ['stream.offline', null, 3]).stream).toBeNull();
+    expect(after(['stream.offline', null, 3], begun).stream).toBeNull();
+    expect(after(begun, ['stream.offline', null, 3], again)).toMatchObject({ stream: 's', ended: [] });
   });
 });

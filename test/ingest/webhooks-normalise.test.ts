@@ -153,12 +153,14 @@ describe('kick', () => {
     expect(one(outcome)).toMatchObject({ type: 'kick:stream_offline', occurred_at: '2026-11-20T22:00:00.123Z' });
   });
 
-  test('the begin and the end of a stream have the time of their report, where the signature covers it', () => {
+  test('the begin and the end of a stream have the time of their message where the signature covers it, else their own', () => {
     const body = fixture('kick', 'livestream.status.updated.started.json');
     const sent = headers('livestream.status.updated');
     const reported_at = new Date(sent['kick-event-message-timestamp']).toISOString();
     expect(one(normaliseKick(delivery(body, sent, true)))).toMatchObject({ reported_at });
-    expect(one(normaliseKick(delivery(body, sent, false)))).not.toHaveProperty('reported_at');
+    const unsigned = one(normaliseKick(delivery(body, sent, false)));
+    expect(unsigned.reported_at).toBe(unsigned.occurred_at);
+    expect(unsigned.reported_at).not.toBe(reported_at);
     const follow = fixture('kick', 'channel.followed.json');
     expect(one(normaliseKick(delivery(follow, headers('channel.followed'), true)))).not.toHaveProperty('reported_at');
   });

@@ -106,7 +106,7 @@ interface KnownRow {
   account_id: string;
   broadcast_id: string;
   is_online: boolean;
-  known_by: 'report' | 'look';
+  known_by: 'report' | 'channel' | 'look';
 }
 
 /** Ids of an account's broadcasts. */

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { isBefore, readInstant } from '../../runtime/parse/times';
 import { keptId } from '../../runtime/webhook/webhook';
 import type { Members } from '../frame';
 
@@ -6,6 +7,8 @@ import type { Members } from '../frame';
 export const Known = z.object({
   /** Id of the broadcast; null when offline. */
   stream: z.string().nullable(),
+  /** Message time of the newest report of a stream's begin or end. */
+  stream_at: z.string().nullable().default(null),
   hype_train: z.string().nullable(),
   poll: z.string().nullable(),
   /** Id of the prediction that is open or locked, prefixed by its state. */
@@ -20,7 +23,7 @@ export const Known = z.object({
 export type Known = z.output<typeof Known>;
 
 export const NOTHING_KNOWN: Known = {
-  ...{ stream: null, hype_train: null, poll: null, prediction: null, goals: {} },
+  ...{ stream: null, stream_at: null, hype_train: null, poll: null, prediction: null, goals: {} },
   ...{ ended: [], inferred: {} },
 };
 
@@ -37,8 +40,17 @@ export function isOver(known: Known | null, type: string, event: Members): boole
   return known !== null && kind !== undefined && id !== null && known.ended.includes(keyOf(kind, id));
 }
 
-/** State after a report of that type; the same object when the report does not change it. */
-export function knownAfter(known: Known, type: string, event: Members): Known {
+/**
+ * State after a report of that type; the same object when the report does not change it. A report of a stream's begin
+ * or end that was sent before the newest one changes nothing.
+ */
+export function knownAfter(known: Known, type: string, event: Members, sent_at: unknown = null): Known {
+  if (!type.startsWith('stream.')) return afterReport(known, type, event);
+  if (isBefore(sent_at, known.stream_at)) return known;
+  return afterReport({ ...known, stream_at: readInstant(sent_at) ?? known.stream_at }, type, event);
+}
+
+function afterReport(known: Known, type: string, event: Members): Known {
   const [, kind, phase] = KIND.exec(type) ?? [];
   const id = type === 'stream.offline' ? known.stream : keptId(event['id']);
   if (kind === undefined || id === null) return changed(known, type, event);
@@ -78,24 +90,26 @@ function changed(known: Known, type: string, event: Members): Known {
     case 'stream.online':
       return { ...known, stream: id };
     case 'stream.offline':
-      return { ...known, stream: null };
+      return id === null || known.stream === id ? { ...known, stream: null } : known;
     case 'channel.hype_train.begin':
     case 'channel.hype_train.progress':
       return known.hype_train === id ? known : { ...known, hype_train: id };
     case 'channel.hype_train.end':
-      return { ...known, hype_train: null };
+      return id === null || known.hype_train === id ? { ...known, hype_train: null } : known;
     case 'channel.poll.begin':
     case 'channel.poll.progress':
       return known.poll === id ? known : { ...known, poll: id };
     case 'channel.poll.end':
-      return { ...known, poll: null };
+      return id === null || known.poll === id ? { ...known, poll: null } : known;
     case 'channel.prediction.begin':
     case 'channel.prediction.progress':
       return known.prediction === open(id) ? known : { ...known, prediction: open(id) };
     case 'channel.prediction.lock':
       return { ...known, prediction: locked(id) };
     case 'channel.prediction.end':
-      return { ...known, prediction: null };
+      return id === null || known.prediction === open(id) || known.prediction === locked(id)
+        ? { ...known, prediction: null }
+        : known;
     case 'channel.goal.begin':
     case 'channel.goal.progress':
       return id === null ? known : { ...known, goals: newestOf({ ...known.goals, [id]: amountOf(event) }) };

@@ -24,65 +24,87 @@ export interface LoggedTurn {
 }
 
 /**
- * Maintains the broadcasts on air, by the platforms' own times: a broadcast whose end was reported never resumes,
- * however late its begin arrives. An end that follows from a look is provisional: the broadcast resumes when it is seen
- * or reported again. Records of earlier releases count as reports. Returns `channel:online` and `channel:offline` for
- * real changes, on the account's events and on its channel status (spec doc3 §6.2).
+ * Maintains the broadcasts on air, by the platforms' own times, independently of the order in which records arrive.
+ * - The reported end of a broadcast is final.
+ * - A reported end without a broadcast ends those that had begun before, except those whose begin was reported later.
+ * - An end that follows from a look is provisional: the broadcast resumes when it is seen or reported again.
+ * - Records of earlier releases count as reports that were sent when their transition occurred.
+ *
+ * @returns `channel:online` and `channel:offline` for real changes, on the account's events and on its channel status
+ * (spec doc3 §6.2)
  */
 export async function applyTurns(rows: readonly LoggedTurn[], tx: Queryable): Promise<ChannelMessage[]> {
   const messages: ChannelMessage[] = [];
   for (const row of rows) {
     if (!isTransition(row.type)) continue;
     const turn = readTransition({ type: row.type, raw: row.raw, at: row.created_at });
-    const changed = await (turn.online ? goOnline : goOffline)(row, turn, tx);
-    for (const { broadcast_id, ...kept } of changed) {
-      messages.push(...announced(row, { ...kept, broadcast_id: broadcast_id === '' ? null : broadcast_id }, turn));
-    }
+    const { online, ended } = turn.online
+      ? await goOnline(row, turn, tx)
+      : { online: [], ended: await goOffline(row, turn, tx) };
+    for (const one of online) messages.push(...announced(row, one, { ...turn, online: true }));
+    for (const one of ended) messages.push(...announced(row, one, { ...turn, online: false }));
   }
   return messages;
 }
 
+/** Changes to announce. */
+interface Turned {
+  online: Changed[];
+  ended: Changed[];
+}
 type Changed = Pick<ChannelTransition, 'channel_id' | 'broadcast_id' | 'title' | 'category' | 'started_at'> &
   Record<string, unknown>;
 const CHANGED = 'channel_id, broadcast_id, stream_title as title, category, started_at';
 
+/** Row of the newest reported end without a broadcast; $1 is the account, $2 the platform. */
+const CHANNEL_END = `channel_status o
+  where o.account_id = $1::uuid and o.platform = $2 and o.broadcast_id = ''`;
+/** Rows of broadcasts whose begin was reported: it ends all earlier ones, except on YouTube. */
+const SUCCESSORS = `channel_status o
+  where o.account_id = $1::uuid and o.platform = $2 and o.platform <> 'youtube' and o.reported_at is not null`;
+
 /** Starts a broadcast. Except on YouTube an account has one broadcast on air per platform, so an earlier one ends. */
-async function goOnline(row: LoggedTurn, turn: StreamTransition, tx: Queryable): Promise<Changed[]> {
-  const { account_id, platform, reported_at = null } = row;
+async function goOnline(row: LoggedTurn, turn: StreamTransition, tx: Queryable): Promise<Turned> {
+  const { account_id, platform, reported_at = null, seen_at } = row;
   const broadcast_id = turn.broadcast_id ?? `at-${Date.parse(turn.at)}`;
   const known_by = knownBy(row);
+  const has_source = reported_at !== null || seen_at !== undefined;
   const rows = await tx.query<Changed & { is_online: boolean }>(
     `insert into channel_status as s (account_id, platform, broadcast_id, channel_id, is_online, stream_title, category,
-       live_chat_id, started_at, updated_at, reported_at, known_by)
-     select $1::uuid, $2, $3, $4, not exists (
-         select from channel_status o
-         where o.account_id = $1::uuid and o.platform = $2 and o.broadcast_id = '' and o.ended_at >= $8::timestamptz),
-       $5, $6, $7, $8::timestamptz, $8::timestamptz, $9::timestamptz, $10
+       live_chat_id, started_at, ended_at, updated_at, reported_at, known_by)
+     select $1::uuid, $2, $3, $4, coalesce(next_at, over_at) is null, $5, $6, $7, $8::timestamptz,
+       case when $11 then least(next_at, over_at) end, coalesce(case when $11 then least(next_at, over_at) end, $8),
+       $9::timestamptz, case when $11 and over_at is not null then 'channel' else $10 end
+     from (select
+         (select o.ended_at from ${CHANNEL_END} and o.ended_at >= greatest($8::timestamptz, $9)) as over_at,
+         (select min(o.started_at) from ${SUCCESSORS} and $11::boolean and o.started_at > $8) as next_at) known
      on conflict (account_id, platform, broadcast_id) do update set started_at = excluded.started_at,
        channel_id = excluded.channel_id, stream_title = excluded.stream_title, category = excluded.category,
-       live_chat_id = excluded.live_chat_id
+       live_chat_id = excluded.live_chat_id, reported_at = excluded.reported_at
        where s.started_at is null
      returning ${CHANGED}, is_online`,
     [
       ...[account_id, platform, broadcast_id, turn.channel_id, turn.title, turn.category, turn.live_chat_id, turn.at],
-      ...[reported_at, known_by],
+      ...[reported_at, known_by, has_source],
     ],
     'channel-status-online',
   );
   const began = rows.filter(({ is_online }) => is_online);
   const online = rows.length > 0 ? began : await goOnlineAgain(row, broadcast_id, tx);
-  if (online.length > 0 && platform !== 'youtube') {
-    await tx.query(
-      `update channel_status set is_online = false, ended_at = $4, updated_at = $4, known_by = $5
-       where account_id = $1 and platform = $2 and broadcast_id <> $3 and is_online and started_at <= $4`,
-      [account_id, platform, broadcast_id, turn.at, known_by],
-      'channel-status-follows',
-    );
-  }
-  return online;
+  const is_late = rows.length > 0 && online.length === 0 && reported_at !== null;
+  if (platform === 'youtube' || (online.length === 0 && !is_late)) return { online, ended: [] };
+  const ended = await tx.query<Changed>(
+    `update channel_status set is_online = false, ended_at = $4, updated_at = $4, known_by = $5
+     where account_id = $1 and platform = $2 and broadcast_id <> $3 and is_online and started_at <= $4
+     returning ${CHANGED}`,
+    [account_id, platform, broadcast_id, turn.at, known_by],
+    'channel-status-follows',
+  );
+  // The begin of the next broadcast implies the end of the one before.
+  return online.length > 0 ? { online, ended: [] } : { online, ended };
 }
 
-/** Resumes a known broadcast that only looks have ended, and keeps who knows of one that is on air. */
+/** Resumes a broadcast that has ended provisionally or before this report; stores the report of one that is on air. */
 async function goOnlineAgain(row: LoggedTurn, broadcast_id: string, tx: Queryable): Promise<Changed[]> {
   const { account_id, platform, reported_at = null, seen_at = null } = row;
   if (reported_at === null && seen_at === null) return [];
@@ -91,10 +113,10 @@ async function goOnlineAgain(row: LoggedTurn, broadcast_id: string, tx: Queryabl
     `update channel_status s set is_online = true, ended_at = null, known_by = $6,
        updated_at = coalesce($4::timestamptz, $5), reported_at = greatest(s.reported_at, $4)
      where account_id = $1 and platform = $2 and broadcast_id = $3 and not is_online and started_at is not null
-       and known_by = 'look' and (ended_at is null or ended_at < coalesce($4, $5::timestamptz))
-       and not exists (
-         select from channel_status o where o.account_id = $1 and o.platform = $2 and o.broadcast_id = ''
-           and o.ended_at >= s.started_at)
+       and (known_by = 'look' or known_by = 'channel' and $4::timestamptz is not null)
+       and (ended_at is null or ended_at < coalesce($4::timestamptz, $5))
+       and not exists (select from ${CHANNEL_END} and o.ended_at >= greatest(s.started_at, s.reported_at, $4))
+       and not exists (select from ${SUCCESSORS} and o.started_at > s.started_at)
      returning ${CHANGED}`,
     [...of_broadcast, reported_at, seen_at, knownBy(row)],
     'channel-status-again',
@@ -110,16 +132,18 @@ async function goOnlineAgain(row: LoggedTurn, broadcast_id: string, tx: Queryabl
   return resumed;
 }
 
-/** Ends a broadcast. Except on YouTube a report also ends every broadcast that began earlier. */
+/** Ends the named broadcast, or without a name those that had begun. Ends of earlier releases do both. */
 async function goOffline(row: LoggedTurn, turn: StreamTransition, tx: Queryable): Promise<Changed[]> {
-  const { account_id, platform, seen_at } = row;
+  const { account_id, platform, seen_at, reported_at = null } = row;
   if (seen_at !== undefined) return turn.broadcast_id === null ? [] : notSeen(row, turn, tx);
   const ended = await tx.query<Changed>(
-    `update channel_status set is_online = false, ended_at = $4, updated_at = $4, known_by = 'report'
+    `update channel_status set is_online = false, ended_at = $4, updated_at = $4,
+       known_by = case when $3::text is null and $5::timestamptz is not null then 'channel' else 'report' end
      where account_id = $1 and platform = $2 and is_online
-       and (broadcast_id = $3 or ($3::text is null or platform <> 'youtube') and started_at <= $4)
+       and (broadcast_id = $3 or greatest(started_at, reported_at) <= $4
+         and ($3::text is null or platform <> 'youtube' and $5::timestamptz is null))
      returning ${CHANGED}`,
-    [account_id, platform, turn.broadcast_id, turn.at],
+    [account_id, platform, turn.broadcast_id, turn.at, reported_at],
     'channel-status-offline',
   );
   // The begin may arrive later: this row marks the broadcast as ended.
@@ -127,13 +151,27 @@ async function goOffline(row: LoggedTurn, turn: StreamTransition, tx: Queryable)
     `insert into channel_status as s (account_id, platform, broadcast_id, channel_id, is_online, ended_at, updated_at)
      values ($1, $2, $3, $4, false, $5, $5)
      on conflict (account_id, platform, broadcast_id) do update set known_by = 'report',
-       ended_at = case s.known_by when 'look' then excluded.ended_at else greatest(s.ended_at, excluded.ended_at) end,
+       ended_at = case s.known_by when 'report' then greatest(s.ended_at, excluded.ended_at) else excluded.ended_at end,
        updated_at = greatest(s.updated_at, excluded.updated_at)
        where not s.is_online`,
     [account_id, platform, turn.broadcast_id ?? '', turn.channel_id, turn.at],
     'channel-status-ended',
   );
+  if (turn.broadcast_id === null && reported_at !== null) await confirmEnd(row, turn, tx);
   return ended;
+}
+
+/** Gives the newest broadcast that looks have ended the end that was reported of its channel. */
+async function confirmEnd({ account_id, platform }: LoggedTurn, { at }: StreamTransition, tx: Queryable) {
+  await tx.query(
+    `update channel_status s set ended_at = $3, updated_at = $3, known_by = 'channel'
+     where account_id = $1 and platform = $2 and not is_online and known_by = 'look' and ended_at <= $3
+       and greatest(started_at, reported_at) <= $3
+       and not exists (select from channel_status o
+         where o.account_id = $1 and o.platform = $2 and o.started_at > s.started_at)`,
+    [account_id, platform, at],
+    'channel-status-confirmed',
+  );
 }
 
 /** Ends a broadcast provisionally, unless it was seen or reported after the look. */
@@ -151,11 +189,12 @@ function notSeen({ account_id, platform, seen_at }: LoggedTurn, turn: StreamTran
 const knownBy = ({ seen_at }: LoggedTurn): 'report' | 'look' => (seen_at === undefined ? 'report' : 'look');
 
 function announced(row: LoggedTurn, changed: Changed, { online, at }: StreamTransition): ChannelMessage[] {
+  const { broadcast_id } = changed;
   const payload: ChannelTransition = {
     type: online ? 'channel:online' : 'channel:offline',
     platform: row.platform as Platform,
     channel_id: changed.channel_id,
-    broadcast_id: changed.broadcast_id,
+    broadcast_id: broadcast_id === '' ? null : broadcast_id,
     title: changed.title,
     category: changed.category,
     started_at: changed.started_at === null ? null : shownInstant(changed.started_at),
