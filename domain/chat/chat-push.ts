@@ -99,15 +99,6 @@ const SHARED = 'shared_chat_';
 export const actOf = ({ action }: Pick<ChatModeration, 'action'>): string =>
   action.startsWith(SHARED) ? action.slice(SHARED.length) : action;
 
-/** Whether the act belongs in the moderation log: Twitch names the moderator of a deletion in another record. */
-export const isLogged = (record: ChatModeration): boolean =>
-  !(
-    actOf(record) === 'delete' &&
-    record.message_id !== null &&
-    record.moderator === null &&
-    record.platform === 'twitch'
-  );
-
 function moderationOf(record: ChatModeration, created_at: string): Moderated[] {
   const { platform, target, moderator, message_id, duration_secs } = record;
   const act = actOf(record);
@@ -128,9 +119,7 @@ function moderationOf(record: ChatModeration, created_at: string): Moderated[] {
       duration_secs: for_ever ? null : duration_secs,
     });
   }
-  return isLogged(record)
-    ? [...messages, { type: 'chat:moderation_log', data: logEntry(record, created_at) }]
-    : messages;
+  return [...messages, { type: 'chat:moderation_log', data: logEntry(record, created_at) }];
 }
 
 /** Entry of the moderation log. */

@@ -1,6 +1,6 @@
 import { pause } from '../../lib/async/signal';
 import { Slots } from '../../lib/async/slots';
-import type { Counter, Gauge, Metrics } from '../../engines/metrics/port';
+import type { Gauge, Metrics } from '../../engines/metrics/port';
 import type { EventSubFrame, EventSubSession, Twitch, TwitchLogin } from '../../vendors/twitch/port';
 import {
   type Adapter,
@@ -20,10 +20,10 @@ import { isObject, type Members, REVOKED } from './frame';
 import { ownerOf } from './handover/ownership';
 import { type Reading, readingsBefore } from './handover/readings';
 import { SETTLED_MS, SharedIds } from './handover/shared-ids';
+import { HeldDeletes } from './held-deletes';
 import { loginOf, validateHourly } from './login';
 import { type Known, knownAfter, NOTHING_KNOWN } from './looks/known';
 import { lookBack, reportGap, type TimeGap } from './look-back';
-import { ModerationFilter } from './double-reports/moderation-filter';
 import { normaliseTwitch } from './normalise';
 import { openSession, pauseUntilDrained } from './session-socket';
 import { readState, type SessionState } from './state';
@@ -65,14 +65,10 @@ export function createTwitchAdapter(deps: TwitchAdapterDeps): Adapter<TwitchSess
     'Points of subscriptions of the app, as Twitch last said',
     ['which'],
   );
-  const twins = deps.metrics.counter(
-    'lumio_twitch_twins_total',
-    'Acts of moderators that were told twice, and kept once',
-  );
   const shared = new SharedIds();
   const failed = new WeakMap<Link, readonly Reading[]>();
   const open = (link: Link, before: SessionState | null) =>
-    new Opened(link, deps, { cost, twins }, looking, before, { shared, failed }).begin(before !== null);
+    new Opened(link, deps, cost, looking, before, { shared, failed }).begin(before !== null);
   return {
     vendor: 'twitch',
     opening,
@@ -91,7 +87,7 @@ class Opened implements TwitchSession {
   private readonly over = new AbortController();
   private fail!: (error: Error) => void;
   private finish!: () => void;
-  private readonly moderation: ModerationFilter;
+  private readonly deletes: HeldDeletes;
   private readonly early: EarlyFrames;
   private refused: Subscribed['refused'] = [];
   private since: Record<string, string> = {};
@@ -116,14 +112,14 @@ class Opened implements TwitchSession {
   constructor(
     private readonly link: Link,
     private readonly deps: TwitchAdapterDeps,
-    private readonly counts: { cost: Gauge; twins: Counter },
+    private readonly cost: Gauge,
     private readonly looking: Slots,
     private readonly before: SessionState | null,
     private readonly handover: { shared: SharedIds; failed: WeakMap<Link, readonly Reading[]> },
   ) {
     this.readings = [...readingsBefore(before), ...(handover.failed.get(link) ?? [])];
     this.known = before?.known ?? null;
-    this.moderation = new ModerationFilter((frame) => this.deliver(frame), counts.twins);
+    this.deletes = new HeldDeletes((frame) => this.deliver(frame));
     this.early = new EarlyFrames(link, (frame) => this.deliver(frame));
     this.user_id = link.connection.channel_id;
     const parts = {
@@ -185,8 +181,8 @@ class Opened implements TwitchSession {
     );
     const subscribed = await this.subscribe(socket, wanted, signal);
     if (subscribed.cost) {
-      this.counts.cost.set(subscribed.cost.total, { which: 'used' });
-      this.counts.cost.set(subscribed.cost.most, { which: 'allowed' });
+      this.cost.set(subscribed.cost.total, { which: 'used' });
+      this.cost.set(subscribed.cost.most, { which: 'allowed' });
     }
   }
 
@@ -217,7 +213,7 @@ class Opened implements TwitchSession {
     this.conduit.close();
     await Promise.all([this.socket?.close(), this.left]);
     await this.waiting;
-    this.moderation.close();
+    this.deletes.releaseAll();
   }
 
   private revoked: ConnectionRefused | undefined;
@@ -331,7 +327,7 @@ class Opened implements TwitchSession {
       }
       if (this.conduit.receives(value)) return;
       const has_moderate = this.since['channel.moderate'] !== undefined;
-      if (!this.moderation.passes(type, event, frame, has_moderate)) return;
+      if (this.deletes.hold(type, event, frame, has_moderate)) return;
       this.learn(type, event, member(value, 'metadata', 'message_timestamp'));
     }
     this.deliver(frame);

@@ -31,7 +31,7 @@ export interface ChatEntry {
  */
 export const chatLive = projection({
   name: 'chat-live',
-  version: 3,
+  version: 4,
   awaited: false,
   from: topic(TOPICS.chat_events),
   tables: ['platform_chat_messages', 'moderation_log', 'platform_users', 'chat_message_counts', 'chat_heads'],

@@ -1,10 +1,10 @@
 import type { ChatModeration } from '../../domain/chat/chat-messages';
-import { actOf, isLogged, logEntry } from '../../domain/chat/chat-push';
+import { actOf, logEntry } from '../../domain/chat/chat-push';
 import { textArray, type Queryable } from '../../engines/postgres/port';
 import { exactMicros, shownInstant } from '../../lib/time/instants';
 import type { ChatEntry } from './chat';
 
-/** Two records of one act, our own and the platform's, are at most so far apart in time. */
+/** Longest time between two reports of one act: our own, and each of the platform's. */
 const TWINS_WITHIN_MICROS = 60_000_000;
 /** Platforms compute the end of a timeout from times of their own. */
 const ENDS_WITHIN_MICROS = 5_000_000;
@@ -44,6 +44,7 @@ interface Act {
   id: string;
   account_id: string;
   platform: string;
+  channel_id: string;
   action: string;
   person_key: string | null;
   message_id: string | null;
@@ -86,9 +87,13 @@ function rowOf(entry: ChatEntry, read: ChatModeration, twin_of: string | null): 
     person_key: targetKey(entry, read),
     message_id: read.message_id,
     effect: effectOf(read),
-    is_listed: twin_of === null && isLogged(read),
+    is_listed: twin_of === null,
     twin_of,
-    content: { ...logEntry(read, shownInstant(created_at)), ...(read.ban_id !== null && { ban_id: read.ban_id }) },
+    content: {
+      ...logEntry(read, shownInstant(created_at)),
+      channel_id: read.channel_id,
+      ...(read.ban_id !== null && { ban_id: read.ban_id }),
+    },
   };
 }
 
@@ -105,16 +110,16 @@ const targetKey = ({ record }: ChatEntry, { target }: ChatModeration): string | 
 
 function repeatable(entry: ChatEntry, read: ChatModeration): Act | null {
   const { id, account_id, micros, record } = entry;
-  const { action, message_id } = read;
+  const { action, channel_id, message_id } = read;
   const person_key = targetKey(entry, read);
-  if (!REPEATED.has(actOf(read)) || !isLogged(read) || (person_key ?? message_id) === null) return null;
+  if (!REPEATED.has(actOf(read)) || (person_key ?? message_id) === null) return null;
   const ends = endOf(micros, read);
-  return { id, account_id, platform: record.platform, action, person_key, message_id, micros, ends };
+  return { id, account_id, platform: record.platform, channel_id, action, person_key, message_id, micros, ends };
 }
 
 /** A deleted message, which not every platform names the author of, or the target. */
-const keyOf = ({ account_id, platform, action, person_key, message_id }: Act, kind = kindOf(action)): string =>
-  [account_id, platform, kind, message_id ?? person_key].join('\n');
+const keyOf = ({ account_id, platform, channel_id, action, person_key, message_id }: Act, kind = kindOf(action)) =>
+  [account_id, platform, channel_id, kind, message_id ?? person_key].join('\n');
 
 /** Acts in another room of a shared chat keep their names. */
 const kindOf = (action: string): string => REPEATED.get(action) ?? action;
@@ -150,7 +155,7 @@ async function earlierActs(acts: readonly { entry: ChatEntry; read: ChatModerati
   if (asked.length === 0) return [];
   const times = asked.map(({ act, created_at }) => ({ micros: act.micros, created_at }));
   times.sort((one, other) => one.micros - other.micros);
-  const rows = await tx.query<Omit<Act, 'micros' | 'ends'> & { created_at: string; content: string }>(
+  const rows = await tx.query<Omit<Act, 'channel_id' | 'micros' | 'ends'> & { created_at: string; content: string }>(
     EARLIER,
     [
       textArray(asked.map(({ act }) => act.account_id)),
@@ -163,7 +168,10 @@ async function earlierActs(acts: readonly { entry: ChatEntry; read: ChatModerati
   );
   return rows.map(({ content, created_at, ...row }) => {
     const micros = exactMicros(created_at)!;
-    const length = JSON.parse(content) as Pick<ChatModeration, 'ends_at' | 'duration_secs'>;
-    return { ...row, micros, ends: endOf(micros, length) };
+    const { channel_id, ...length } = JSON.parse(content) as Pick<
+      ChatModeration,
+      'channel_id' | 'ends_at' | 'duration_secs'
+    >;
+    return { ...row, channel_id, micros, ends: endOf(micros, length) };
   });
 }

@@ -197,42 +197,6 @@ describe('chat history', () => {
     ]);
   });
 
-  test('what the account and its platform both tell of one act is one entry and one message', async () => {
-    const ours = said(act('ban', '7', { moderator: null, reason: 'spam' }), 10);
-    const echo = said(act('ban', '7', { moderator: chatPerson('1', 'mod') }), 11);
-    const another = said(act('ban', '7'), 100);
-    const types = async (records: LoggedRecord[]) => (await apply(records)).map(({ event_type }) => event_type);
-    expect(await types([ours])).toEqual(['chat:clear_user', 'chat:moderation_log']);
-    expect(await types([echo])).toEqual([]);
-    expect(await types([another])).toEqual(['chat:clear_user', 'chat:moderation_log']);
-    expect((await log()).items).toMatchObject([
-      { id: another.id },
-      { id: ours.id, reason: 'spam', moderator_name: 'mod', target_username: 'login_7' },
-    ]);
-    expect((await log({ user_id: '8' })).items).toEqual([]);
-    expect((await log({ action: 'ban', to: at(50) })).items).toHaveLength(1);
-  });
-
-  test('reports within a minute are one act, unless their ends differ or an opposite act lies between', async () => {
-    const types = async (...records: LoggedRecord[]) => (await apply(records)).map(({ event_type }) => event_type);
-    const both = ['chat:clear_user', 'chat:moderation_log'];
-    const timeout = (seconds: number, ends: number) =>
-      said(act('timeout', '7', { duration_secs: ends - seconds, ends_at: at(ends) }), seconds);
-    expect(await types(timeout(0, 600))).toEqual(both);
-    expect(await types(timeout(59, 605))).toEqual([]);
-    expect(await types(timeout(59, 606))).toEqual(both);
-    expect(await types(said(act('untimeout', '7'), 70))).toEqual(['chat:moderation_log']);
-    expect(await types(said(act('unban', '7', { moderator: null }), 71))).toEqual([]);
-    expect(await types(timeout(100, 606), timeout(101, 606))).toEqual(both);
-    expect(await types(said(act('ban', '8'), 10), said(act('unban', '8'), 11), said(act('ban', '8'), 12))).toEqual([
-      ...both,
-      'chat:moderation_log',
-      ...both,
-    ]);
-    const { items } = await log({ user_id: '8' });
-    expect(items.map(({ action }) => action)).toEqual(['ban', 'unban', 'ban']);
-  });
-
   test('the first message of a person in an own room says so, in the message and in the history', async () => {
     const shared_chat = { channel: chatPerson('5', 'guest'), message_id: 'x', badges: [] };
     const pushed = await apply([

@@ -289,23 +289,6 @@ describe('a channel on Twitch', () => {
     expect(twitch.asked('/helix/eventsub/subscriptions')).toBe(SUBSCRIPTIONS.length + 5);
   });
 
-  test('an act of a moderator that is told twice is kept once, in whatever order', async () => {
-    connections.connect(CHANNEL);
-    begin();
-    await subscribed();
-    const moderator = { moderator_user_id: '9', moderator_user_login: 'mod', moderator_user_name: 'Mod' };
-    const user = { user_id: '7', user_login: 'u', user_name: 'U' };
-    const ban = { ...user, ...moderator, broadcaster_user_id: CHANNEL, reason: '', is_permanent: true, ends_at: null };
-    const moderate = { ...moderator, broadcaster_user_id: CHANNEL, action: 'ban', ban: { ...user, reason: '' } };
-    twitch.notify(CHANNEL, 'channel.ban', ban);
-    twitch.notify(CHANNEL, 'channel.moderate', moderate);
-    twitch.notify(CHANNEL, 'channel.moderate', moderate);
-    twitch.notify(CHANNEL, 'channel.ban', ban);
-    twitch.notify(CHANNEL, 'channel.follow', follow('1'));
-    await until(() => records.of('twitch:follower').length === 1);
-    expect(records.of('twitch:moderation')).toHaveLength(2);
-  });
-
   test('waits for another socket of the same user to go, when Twitch allows no more', async () => {
     const message = 'number of websocket transports limit exceeded';
     twitch.refused.set('stream.online', { status: 429, message });
@@ -318,54 +301,29 @@ describe('a channel on Twitch', () => {
     expect(twitch.sessions.size).toBe(1);
   });
 
-  describe('acts of a moderator, reported under two types in either order', () => {
+  describe('a deletion, reported under two types', () => {
     const moderator = { moderator_user_id: '9', moderator_user_login: 'mod', moderator_user_name: 'Mod' };
+    const us = { broadcaster_user_id: CHANNEL };
     const user = { user_id: '7', user_login: 'u', user_name: 'U' };
     const target = { target_user_id: '7', target_user_login: 'u', target_user_name: 'U' };
-    const us = { broadcaster_user_id: CHANNEL };
-    const [banned_at, ends_at] = ['2026-01-01T10:00:00Z', '2026-01-01T10:10:00Z'];
-    const lasting = { ...us, ...user, ...moderator, reason: 'spam', banned_at };
-    type Frame = [type: string, event: Readonly<Record<string, unknown>>];
-    const acts: Record<string, [own: Frame, moderate: Frame]> = {
-      deletion: [
-        ['channel.chat.message_delete', { ...us, ...target, message_id: 'm-1' }],
-        [
-          'channel.moderate',
-          { ...us, ...moderator, action: 'delete', delete: { ...user, message_id: 'm-1', message_body: 'rude' } },
-        ],
-      ],
-      ban: [
-        ['channel.ban', { ...lasting, is_permanent: true, ends_at: null }],
-        ['channel.moderate', { ...us, ...moderator, action: 'ban', ban: { ...user, reason: 'spam' } }],
-      ],
-      timeout: [
-        ['channel.ban', { ...lasting, is_permanent: false, ends_at }],
-        [
-          'channel.moderate',
-          { ...us, ...moderator, action: 'timeout', timeout: { ...user, reason: 'spam', expires_at: ends_at } },
-        ],
-      ],
-    };
-    const orders = Object.keys(acts).flatMap((act) => [
-      [act, 'moderate first', [1, 0]] as const,
-      [act, 'moderate last', [0, 1]] as const,
-    ]);
+    const own = ['channel.chat.message_delete', { ...us, ...target, message_id: 'm-1' }] as const;
+    const detail = { action: 'delete', delete: { ...user, message_id: 'm-1', message_body: 'rude' } };
+    const moderate = ['channel.moderate', { ...us, ...moderator, ...detail }] as const;
 
-    test.each(orders)('%s, %s: one record, which names the moderator and is one log entry', async (act, _, order) => {
+    test('is stored with its moderator before another report of it', async () => {
       const connection = connections.connect(CHANNEL);
       begin();
       await subscribed();
       await until(async () => (await statusOf(connection)) === 'connected');
-      for (const n of order) twitch.notify(CHANNEL, ...acts[act]![n]!);
-      twitch.notify(CHANNEL, 'channel.follow', follow('1'));
-      await until(() => records.of('twitch:follower').length === 1);
+      twitch.notify(CHANNEL, ...own);
+      twitch.notify(CHANNEL, ...moderate);
+      await until(() => records.of('twitch:moderation').length === 1);
       // The session gives up what it still holds.
       for (const worker of workers.splice(0)) await worker.stop();
-      expect(records.of('twitch:moderation')).toHaveLength(1);
-      const [record] = records.of('twitch:moderation');
+      const [record, ...others] = records.of('twitch:moderation');
+      expect(others).toEqual([]);
       const pushed = chatPush(readChatRecord(record!)!, { ...record!, occurred_at: record!.occurred_at });
-      const types = act === 'deletion' ? ['chat:delete'] : ['chat:clear_user'];
-      expect(pushed.map(({ event_type }) => event_type)).toEqual([...types, 'chat:moderation_log']);
+      expect(pushed.map(({ event_type }) => event_type)).toEqual(['chat:delete', 'chat:moderation_log']);
       expect(JSON.parse(pushed[0]!.data)).toMatchObject({ deleted_by: 'mod' });
       expect(JSON.parse(pushed[1]!.data).data).toMatchObject({ moderator_id: '9', target_user_id: '7' });
     });
@@ -375,7 +333,7 @@ describe('a channel on Twitch', () => {
       begin();
       await subscribed();
       await until(async () => (await statusOf(connection)) === 'connected');
-      twitch.notify(CHANNEL, ...acts['deletion']![0]);
+      twitch.notify(CHANNEL, ...own);
       twitch.notify(CHANNEL, 'channel.follow', follow('1'));
       await until(() => records.of('twitch:follower').length === 1);
       expect(records.of('twitch:moderation')).toEqual([]);
@@ -388,22 +346,8 @@ describe('a channel on Twitch', () => {
       begin();
       await subscribed();
       await until(async () => (await statusOf(connection)) === 'connected');
-      twitch.notify(CHANNEL, ...acts['deletion']![0]);
+      twitch.notify(CHANNEL, ...own);
       await until(() => records.of('twitch:moderation').length === 1);
-    });
-
-    test('a moderator that Twitch reports after the wait adds no second record', async () => {
-      const connection = connections.connect(CHANNEL);
-      begin();
-      await subscribed();
-      await until(async () => (await statusOf(connection)) === 'connected');
-      twitch.notify(CHANNEL, ...acts['deletion']![0]);
-      await until(() => records.of('twitch:moderation').length === 1);
-      twitch.notify(CHANNEL, ...acts['deletion']![1]);
-      twitch.notify(CHANNEL, 'channel.follow', follow('1'));
-      await until(() => records.of('twitch:follower').length === 1);
-      for (const worker of workers.splice(0)) await worker.stop();
-      expect(records.of('twitch:moderation')).toHaveLength(1);
     });
 
     test('a deletion is stored at once where Twitch refuses channel.moderate', async () => {
@@ -411,7 +355,7 @@ describe('a channel on Twitch', () => {
       const connection = connections.connect(CHANNEL);
       begin();
       await until(async () => (await statusOf(connection)) === 'degraded');
-      twitch.notify(CHANNEL, ...acts['deletion']![0]);
+      twitch.notify(CHANNEL, ...own);
       twitch.notify(CHANNEL, 'channel.follow', follow('1'));
       await until(() => records.of('twitch:follower').length === 1);
       expect(records.of('twitch:moderation')).toHaveLength(1);

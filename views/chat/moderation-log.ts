@@ -40,8 +40,11 @@ export async function moderationEntries(
   };
   only(filter.platforms, (value) => `l.platform = any(${value}::text[])`);
   only(filter.actions, (value) => `l.action = any(${value}::text[])`);
-  only(filter.target_user_id, (value) => `l.content ->> 'target_user_id' = ${value}`);
-  only(filter.moderator_id, (value) => `l.content ->> 'moderator_id' = ${value}`);
+  const names = (member: string) => (value: string) =>
+    `(l.content ->> '${member}' = ${value} or exists (
+       select from moderation_log t where t.twin_of = l.id and t.content ->> '${member}' = ${value}))`;
+  only(filter.target_user_id, names('target_user_id'));
+  only(filter.moderator_id, names('moderator_id'));
   only(filter.from, (value) => `l.created_at >= ${value}::timestamptz`);
   only(filter.to, (value) => `l.created_at < ${value}::timestamptz`);
   only(from_place, (value) => `l.place ${way === 'older' ? '<' : '>'} ${value}::bigint`);

@@ -13,8 +13,8 @@ const REPORTED_BY_MODERATE: ReadonlySet<string> = new Set([
   'channel.chat.message_delete',
 ]);
 /**
- * Types of chat and moderation. All of a channel's arrive over one transport, because one place must match the two
- * reports of one act. An app's token needs consents for reading a chat that a user's token does not need.
+ * Types of chat and moderation. All of a channel's arrive over one transport, because a deletion waits there for the
+ * report that names its moderator. An app's token needs consents for reading a chat that a user's token does not need.
  */
 const CHAT: ReadonlySet<string> = new Set([
   MESSAGE,

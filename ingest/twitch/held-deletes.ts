@@ -1,6 +1,6 @@
-import type { EventSubFrame } from '../../../vendors/twitch/port';
-import { keptId, member } from '../../runtime/webhook/webhook';
-import type { Members } from '../frame';
+import type { EventSubFrame } from '../../vendors/twitch/port';
+import { keptId, member } from '../runtime/webhook/webhook';
+import type { Members } from './frame';
 
 /** Longest wait for the `channel.moderate` of a deletion; Twitch sends both within some 150 ms. */
 const HOLD_MS = 2_000;
@@ -8,7 +8,7 @@ const HOLD_MS = 2_000;
 const MAX_HELD = 256;
 
 /** Id of the deleted message, in either of the two types that report a deletion; null in any other event. */
-export function deletedMessage(type: string, event: Members): string | null {
+function deletedMessage(type: string, event: Members): string | null {
   if (type === 'channel.chat.message_delete') return keptId(event['message_id']);
   return type === 'channel.moderate' && event['action'] === 'delete'
     ? keptId(member(event, 'delete', 'message_id'))
@@ -17,30 +17,36 @@ export function deletedMessage(type: string, event: Members): string | null {
 
 /**
  * Delays `channel.chat.message_delete`, which names no moderator, until `channel.moderate` replaces it or the wait is
- * over. Every held frame is either discarded by its replacement or released once.
+ * over: the live message of a deletion is sent once. Every held frame is either replaced or released once; reports of
+ * one act that both pass are merged by the moderation log.
  */
 export class HeldDeletes {
   private readonly held = new Map<string, { frame: EventSubFrame; timer: NodeJS.Timeout }>();
 
+  /** @param release delivers a held frame whose replacement has not arrived */
   constructor(private readonly release: (frame: EventSubFrame) => void) {}
 
-  hold(message_id: string, frame: EventSubFrame): void {
+  /**
+   * Whether the frame is held until its replacement arrives.
+   * @param has_moderate whether the session receives `channel.moderate`
+   */
+  hold(type: string, event: Members, frame: EventSubFrame, has_moderate: boolean): boolean {
+    const message_id = deletedMessage(type, event);
+    if (message_id === null) return false;
     this.discard(message_id);
+    if (type === 'channel.moderate' || !has_moderate) return false;
     this.held.set(message_id, { frame, timer: setTimeout(() => this.releaseOne(message_id), HOLD_MS) });
     if (this.held.size > MAX_HELD) this.releaseOne(this.held.keys().next().value!);
-  }
-
-  /**
-   * Drops the held frame of a message, because another frame reports the same deletion. False when none is held: it
-   * was released before.
-   */
-  discard(message_id: string): boolean {
-    clearTimeout(this.held.get(message_id)?.timer);
-    return this.held.delete(message_id);
+    return true;
   }
 
   releaseAll(): void {
     for (const message_id of [...this.held.keys()]) this.releaseOne(message_id);
+  }
+
+  private discard(message_id: string): void {
+    clearTimeout(this.held.get(message_id)?.timer);
+    this.held.delete(message_id);
   }
 
   private releaseOne(message_id: string): void {
