@@ -425,12 +425,16 @@ create table chat_sends (
   asked_at timestamp with time zone not null default clock_timestamp(),
   status text not null default 'asked'::text,
   message_id text,
+  channel_id text,
+  speaker_hash text,
+  text_hash text,
   constraint chat_sends_pkey PRIMARY KEY (account_id, id),
   constraint chat_sends_status_check CHECK ((status = ANY (ARRAY['asked'::text, 'sent'::text, 'refused'::text, 'unknown'::text])))
 );
 CREATE INDEX chat_sends_asked ON public.chat_sends USING btree (asked_at);
 CREATE INDEX chat_sends_message ON public.chat_sends
   USING btree (account_id, message_id) WHERE (message_id IS NOT NULL);
+CREATE INDEX chat_sends_pace ON public.chat_sends USING btree (speaker_hash, channel_id, asked_at);
 CREATE INDEX chat_sends_speaker ON public.chat_sends USING btree (speaker_id, asked_at);
 
 create table chatters (

@@ -6,7 +6,8 @@ import { ChatRefused, type ChatVendor, type OutgoingMessage } from '../../vendor
 import { ownChannel } from '../connections/own-channel';
 import { TokenAway } from '../connections/connection-tokens';
 import { liveChatFor } from './live-chats';
-import { type EarlierSend, earlierSend, echoOf, endSend, keepSend } from './sends';
+import { identityHasher } from '../identity/identities';
+import { type EarlierSend, earlierSend, echoOf, endSend, keepSend, textHash } from './sends';
 import { LoginRefused, type Speaker, speakerFor } from './speakers';
 import { COSTS } from '../../vendors/youtube/port';
 
@@ -64,11 +65,11 @@ export async function sendChat(services: SendServices, request: SendRequest): Pr
   const speaker = await speakerFor(services, request).catch(loginRefused);
   if (speaker === null) return RECONNECT;
   const send = senderOf(vendor, speaker, request);
-  const kept = await keepSend(
-    db,
-    { account_id, id, platform, speaker_id: speaker.id },
-    paceOf(vendor, speaker, message),
-  );
+  const hash = await identityHasher(services);
+  const speaker_hash = speaker.user_id === null ? null : hash(platform, speaker.user_id);
+  const text_hash = textHash(hash, id, request.text);
+  const intent = { account_id, id, platform, channel_id, speaker_id: speaker.id, speaker_hash, text_hash };
+  const kept = await keepSend(db, intent, paceOf(vendor, speaker, message));
   if (kept === 'too_fast') return failed('send_failed', 'You are sending messages too quickly');
   if (kept !== 'kept') return repeated(services, request, kept);
   if (platform === 'youtube' && !(await spends(services, speaker))) {
@@ -110,13 +111,14 @@ function failureOf(error: unknown): SendResult | null {
 
 /** Answers the repetition of a send without sending. */
 async function repeated(
-  { db }: SendServices,
-  { account_id, cause_id: id, platform, text }: SendRequest,
+  services: SendServices,
+  { account_id, cause_id: id }: SendRequest,
   earlier: EarlierSend,
 ): Promise<SendResult> {
   if (earlier.status === 'sent') return { sent: true, message_id: earlier.message_id };
   if (earlier.status === 'refused') return failed('send_failed', 'The message was not sent');
-  const echo = await echoOf(db, { ...earlier, account_id, platform, text });
+  const { db } = services;
+  const echo = await echoOf(db, await identityHasher(services), { account_id, id }, earlier);
   if (echo !== null) {
     await endSend(db, { account_id, id }, 'sent', echo);
     return { sent: true, message_id: echo };

@@ -1,5 +1,6 @@
 import type { Platform } from '../../domain/common/vendors';
 import type { Queryable } from '../../engines/postgres/port';
+import type { IdentityHasher } from '../identity/identities';
 
 export type SendStatus = 'asked' | 'sent' | 'refused' | 'unknown';
 
@@ -11,10 +12,23 @@ export interface Send {
   platform: Platform;
   /** Login or bot connection that speaks. */
   speaker_id: string;
+  /** The platform's id of the channel. */
+  channel_id: string;
+  /** Keyed hash of the speaker at the platform; null of one whose login does not name their channel. */
+  speaker_hash: string | null;
+  /** {@link textHash} */
+  text_hash: string;
 }
 
+/** Keyed hash of the text of a send: equal texts of two sends have different ones. */
+export const textHash = (hash: IdentityHasher, send_id: string, text: string): string =>
+  hash(`chat-send:${send_id}`, text.trim());
+
 /** A send that was asked for earlier. */
-export interface EarlierSend extends Pick<Send, 'speaker_id'> {
+export interface EarlierSend extends Pick<Send, 'platform' | 'speaker_id' | 'speaker_hash'> {
+  /** Null in a send of an earlier release, whose echo is not found. */
+  channel_id: string | null;
+  text_hash: string | null;
   status: SendStatus;
   message_id: string | null;
   /** RFC 3339. */
@@ -25,8 +39,8 @@ export interface EarlierSend extends Pick<Send, 'speaker_id'> {
 
 /** Time within which the platform echoes a message. */
 const ECHO_SECONDS = 60;
-/** Idempotency keys are kept for a day. */
-const KEPT = `interval '25 hours'`;
+/** As long as the idempotency keys, which are older than their sends. */
+const KEPT = `interval '24 hours'`;
 
 /**
  * Keeps a send before the call. Returns the send of the same cause where there is one; `too_fast` means that the
@@ -34,19 +48,22 @@ const KEPT = `interval '25 hours'`;
  */
 export async function keepSend(
   db: Pick<Queryable, 'query'>,
-  { account_id, id, platform, speaker_id }: Send,
+  { account_id, id, platform, speaker_id, channel_id, speaker_hash, text_hash }: Send,
   pace: { messages: number; seconds: number } | null,
 ): Promise<'kept' | 'too_fast' | EarlierSend> {
   const rows = await db.query(
-    `insert into chat_sends (account_id, id, platform, speaker_id)
-     select $1, $2, $3, $4
-     where $5::int is null or (
+    `insert into chat_sends (account_id, id, platform, speaker_id, channel_id, speaker_hash, text_hash)
+     select $1, $2, $3, $4, $5, $6, $7
+     where $8::int is null or (
        select count(*) from (
          select 1 from chat_sends
-         where speaker_id = $4 and asked_at > clock_timestamp() - make_interval(secs => $6) and status <> 'refused'
-         limit $5) recent) < $5
+         where speaker_id = $4 and asked_at > clock_timestamp() - make_interval(secs => $9) and status <> 'refused'
+         limit $8) recent) < $8
      on conflict (account_id, id) do nothing returning 1`,
-    [account_id, id, platform, speaker_id, pace?.messages ?? null, pace?.seconds ?? 0],
+    [
+      ...[account_id, id, platform, speaker_id, channel_id, speaker_hash, text_hash],
+      ...[pace?.messages ?? null, pace?.seconds ?? 0],
+    ],
     'chat-send-keep',
   );
   if (rows.length > 0) return 'kept';
@@ -60,7 +77,7 @@ export async function earlierSend(
   id: string,
 ): Promise<EarlierSend | null> {
   const [row] = await db.query<EarlierSend & Record<string, unknown>>(
-    `select status, message_id, speaker_id, asked_at,
+    `select status, message_id, platform, speaker_id, channel_id, speaker_hash, text_hash, asked_at,
        asked_at < clock_timestamp() - make_interval(secs => ${ECHO_SECONDS}) as is_old
      from chat_sends where account_id = $1 and id = $2`,
     [account_id, id],
@@ -83,41 +100,47 @@ export async function endSend(
   );
 }
 
-/** Send with an unknown outcome. */
-export interface Unanswered extends Pick<EarlierSend, 'speaker_id' | 'asked_at'> {
-  account_id: string;
-  platform: Platform;
-  text: string;
-}
+/** Most messages that are compared with a send. */
+const COMPARED = 20_000;
 
 /**
- * Id of the message that echoes a send: the same text by the same speaker. A login with Google does not name its
- * channel, so that the text alone decides. Returns null without one.
+ * Id of the message that echoes a send of the account: the same text by the same speaker in the same channel, later
+ * than the send. Returns null without one.
  */
 export async function echoOf(
   db: Pick<Queryable, 'query'>,
-  { account_id, platform, speaker_id, text, asked_at }: Unanswered,
+  hash: IdentityHasher,
+  { account_id, id }: Pick<Send, 'account_id' | 'id'>,
+  { platform, speaker_id, channel_id, speaker_hash, text_hash, asked_at }: EarlierSend,
 ): Promise<string | null> {
-  const [row] = await db.query<{ message_id: string }>(
+  if (text_hash === null) return null;
+  const messages = await db.query<{ message_id: string; message: string; author: string | null }>(
     `with speaker as (
        select coalesce(
          (select platform_user_id from connection_grants where connection_id = $3),
          (select provider_account_id from login_grants where login_connection_id = $3 and $2 <> 'youtube')) as id
      ), time as (
-       select (extract(epoch from $5::timestamptz) * 1000000)::bigint as asked
+       select (extract(epoch from $4::timestamptz) * 1000000)::bigint as asked
      )
-     select m.message_id from speaker, time, platform_chat_messages m
-     where m.account_id = $1 and m.platform = $2 and m.message_id is not null
-       and (($2 = 'youtube' and speaker.id is null) or exists (select from platform_users u
+     select m.message_id, m.message, m.content ->> 'platform_user_id' as author
+     from speaker, time, platform_chat_messages m
+     where m.account_id = $1 and m.platform = $2 and m.message_id is not null and m.content ->> 'channel_id' = $5
+       and (speaker.id is null or exists (select from platform_users u
          where u.account_id = $1 and u.person_key = m.person_key and u.platform_user_id = speaker.id))
-       and m.place >= time.asked - 1000000 and m.place < time.asked + ${2 * ECHO_SECONDS} * 1000000::bigint
-       and btrim(m.message) = btrim($4)
+       -- Some platforms tell whole seconds.
+       and m.created_at >= date_trunc('second', $4::timestamptz) and m.place >= time.asked - 1000000
+       and m.place < time.asked + ${2 * ECHO_SECONDS} * 1000000::bigint
        and not exists (select from chat_sends s where s.account_id = $1 and s.message_id = m.message_id)
-     order by m.place limit 1`,
-    [account_id, platform, speaker_id, text, asked_at],
+     order by m.place limit ${COMPARED}`,
+    [account_id, platform, speaker_id, asked_at, channel_id],
     'chat-send-echo',
   );
-  return row?.message_id ?? null;
+  const echo = messages.find(
+    ({ message, author }) =>
+      textHash(hash, id, message) === text_hash &&
+      (speaker_hash === null || (author !== null && hash(platform, author) === speaker_hash)),
+  );
+  return echo?.message_id ?? null;
 }
 
 /** Deletes sends that no repetition can ask for any more. Returns their number. */

@@ -11,18 +11,24 @@ export const IDENTITY_KEY = 'identity-key';
  * guessed. The key is not a master key, so that the hashes survive a rotation, and is in every backup, so that a
  * restored system still recognises logins.
  */
-export async function identityHash(
-  { db, secrets }: { db: Queryable; secrets: SecretBox },
-  provider: string,
-  provider_id: string,
-): Promise<string> {
+export async function identityHash(deps: IdentityDeps, provider: string, provider_id: string): Promise<string> {
+  return (await identityHasher(deps))(provider, provider_id);
+}
+
+interface IdentityDeps {
+  db: Pick<Queryable, 'query'>;
+  secrets: SecretBox;
+}
+export type IdentityHasher = (provider: string, provider_id: string) => string;
+
+/** {@link identityHash} for many ids, with the key read once. */
+export async function identityHasher({ db, secrets }: IdentityDeps): Promise<IdentityHasher> {
   const fresh = secrets.seal(randomBytes(32), IDENTITY_KEY);
   await db.query('insert into installation (name, value) values ($1, $2) on conflict do nothing', [
     IDENTITY_KEY,
     fresh,
   ]);
   const [row] = await db.query<{ value: string }>('select value from installation where name = $1', [IDENTITY_KEY]);
-  return createHmac('sha256', secrets.open(row!.value, IDENTITY_KEY))
-    .update(`${provider}:${provider_id}`)
-    .digest('hex');
+  const key = secrets.open(row!.value, IDENTITY_KEY);
+  return (provider, provider_id) => createHmac('sha256', key).update(`${provider}:${provider_id}`).digest('hex');
 }
