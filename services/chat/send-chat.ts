@@ -3,7 +3,8 @@ import { DomainError } from '../../kernel/errors';
 import { OutcomeUnknown, NotSent } from '../../kernel/job';
 import type { Services } from '../../app/services';
 import { ChatRefused, type ChatVendor, type OutgoingMessage } from '../../vendors/chat/port';
-import { ownChannel } from '../connections/own-channel';
+import { readGrant } from '../connections/connection-grants';
+import { type OwnChannel, ownChannel } from '../connections/own-channel';
 import { TokenAway } from '../connections/connection-tokens';
 import { liveChatFor } from './live-chats';
 import { identityHasher } from '../identity/identities';
@@ -64,7 +65,7 @@ export async function sendChat(services: SendServices, request: SendRequest): Pr
 
   const speaker = await speakerFor(services, request).catch(loginRefused);
   if (speaker === null) return RECONNECT;
-  const send = senderOf(vendor, speaker, request);
+  const send = await senderOf(services, vendor, channel, speaker, request);
   const hash = await identityHasher(services);
   const speaker_hash = speaker.user_id === null ? null : hash(platform, speaker.user_id);
   const text_hash = textHash(hash, id, request.text);
@@ -134,20 +135,26 @@ const loginRefused = (error: unknown): null => {
 };
 
 /**
- * The call of the platform. A message for the own channel of a shared chat needs the app's token.
+ * The call of the platform. A message for the own channel of a shared chat needs the app's token, and the consents of
+ * its speaker and its channel.
  * @throws DomainError NOT_SOURCE_ONLY with the reason
  */
-function senderOf(
+async function senderOf(
+  services: SendServices,
   vendor: ChatVendor,
+  channel: OwnChannel,
   speaker: Speaker,
   { for_source_only }: SendRequest,
-): (message: OutgoingMessage) => Promise<string | null> {
+): Promise<(message: OutgoingMessage) => Promise<string | null>> {
   if (!for_source_only) return (message) => speaker.speak((by) => vendor.send(by, message));
   const { sendByApp } = vendor;
   const no = (reason: string) => new DomainError('NOT_SOURCE_ONLY', { reason });
   if (vendor.platform !== 'twitch') throw no('only Twitch has shared chats');
   if (!sendByApp) throw no('the installation has no app secret of Twitch');
   if (!speaker.scopes.includes('user:bot')) throw no('the speaker has not allowed the app to speak (scope user:bot)');
+  const grant = await readGrant(services, channel.connection_id);
+  if (grant?.app !== 'system' || !grant.scopes.includes('channel:bot'))
+    throw no('the channel has not allowed the app to speak in its chat (scope channel:bot)');
   return (message) => sendByApp(speaker.user_id!, message);
 }
 

@@ -170,6 +170,27 @@ describe('send', () => {
     expect(cloud.calls.length).toBe(calls);
   });
 
+  test('a message for the own channel of a shared chat needs the consents of its speaker and its channel', async () => {
+    const body = { platform: 'twitch', message: 'ours', for_source_only: true };
+    const channel = await channelOf('twitch');
+    await login('twitch', '900', ['user:bot']);
+    const no = 'the channel has not allowed the app to speak in its chat (scope channel:bot)';
+    const refused = { status: 400, body: { message: `The message cannot be kept in the own channel: ${no}` } };
+    expect(await say(body)).toMatchObject(refused);
+    const begun = await owner.send('POST', '/v1/connections/oauth/twitch/start', { kind: 'channel', return_to: WEB });
+    const { code, state } = cloud.login(begun.body.authorize_url, channel);
+    expect((await owner.send('POST', '/v1/connections/oauth/twitch/exchange', { code, state })).status).toBe(200);
+    expect(await say(body)).toMatchObject({ status: 200, body: { error_code: 'send_failed' } });
+    cloud.knows_app = true;
+    expect(await say(body)).toMatchObject({ status: 200, body: { sent: true } });
+    const ours = { broadcaster_id: channel, sender_id: '900', message: 'ours', for_source_only: true };
+    expect(cloud.sent).toMatchObject([{ owner: null, body: ours }]);
+    const without = `update connection_grants set scopes = array_remove(scopes, 'channel:bot') where platform = 'twitch'`;
+    await server.database!.db.query(without);
+    expect(await say(body)).toMatchObject(refused);
+    token = await login('twitch', '900');
+  });
+
   test('an unknown outcome is internal_error; its repetition looks for the echo and sends nothing', async () => {
     await login('kick', '777');
     const body = { platform: 'kick', message: 'once' };

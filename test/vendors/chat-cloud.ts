@@ -18,6 +18,8 @@ export class FakeChatCloud extends FakeOAuthCloud {
   readonly acts: (ChatCall & { route: string })[] = [];
   /** Twitch answers that it dropped the message. */
   drop_reason: string | null = null;
+  /** Twitch takes the secret of the app. */
+  knows_app = false;
 
   constructor() {
     super();
@@ -80,6 +82,12 @@ export class FakeChatCloud extends FakeOAuthCloud {
           return route.startsWith('POST') ? { body: { id: 'ban-1', data: [{}] } } : { status: 204 };
         }),
       );
+  }
+
+  protected override token(given: Record<string, string>): FakeAnswer {
+    if (given['grant_type'] !== 'client_credentials') return super.token(given);
+    if (!this.knows_app) return { status: 403, body: { status: 403, message: 'invalid client secret' } };
+    return { body: { access_token: this.tokens.give(null).access_token, expires_in: 3_600, token_type: 'bearer' } };
   }
 
   /** Raids, polls, predictions and suspicious users of Twitch. */

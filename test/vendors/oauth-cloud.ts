@@ -131,7 +131,7 @@ export class FakeOAuthCloud extends FakeCloud {
     return { code, state: of('state'), redirect_uri };
   }
 
-  private token(given: Record<string, string>): FakeAnswer {
+  protected token(given: Record<string, string>): FakeAnswer {
     if (this.apps.get(given['client_id']!) !== given['client_secret'])
       return json(403, { status: 403, message: 'invalid client secret' });
     if (given['grant_type'] === 'refresh_token') return this.shown(this.tokens.refresh(given['refresh_token']!), given);

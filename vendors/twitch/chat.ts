@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { NotSent, OutcomeUnknown } from '../../kernel/job';
 import { bodyAs } from '../http/body';
 import { hostOf } from '../http/hosts';
 import { type HttpClients, HttpFailed } from '../http/port';
@@ -79,10 +80,13 @@ export function twitchChat(http: HttpClients, { api_url, id_url, app }: TwitchCh
   }
 
   async function sayByApp(app: OAuthApp, user_id: string, message: OutgoingMessage): Promise<string | null> {
-    const say_once = async () =>
-      say({ user_id, token: await app_tokens.token(app), client_id: app.client_id }, message, {
-        for_source_only: true,
+    const tokenOf = () =>
+      app_tokens.token(app).catch((error: unknown) => {
+        if (!(error instanceof HttpFailed) && !(error instanceof OutcomeUnknown)) throw error;
+        throw new NotSent('Twitch gave no token to the app', { cause: error });
       });
+    const say_once = async () =>
+      say({ user_id, token: await tokenOf(), client_id: app.client_id }, message, { for_source_only: true });
     try {
       return await say_once();
     } catch (error) {
