@@ -48,6 +48,8 @@ export const LOCK_PAIRS = {
   broker_group: 7_070_004,
   /** Ids and sequences of one shard of the outbox, by its number: from a projector's last statement to its commit. */
   outbox_shard: 7_070_016,
+  /** Messages of one speaker in one channel: from their count to the stored intent. */
+  chat_pace: 7_070_018,
 } as const;
 
 /** A lock of one number, or of {@link LOCK_PAIRS} and a name. */

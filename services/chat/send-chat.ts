@@ -6,9 +6,10 @@ import { ChatRefused, type ChatVendor, type OutgoingMessage } from '../../vendor
 import { readGrant } from '../connections/connection-grants';
 import { type OwnChannel, ownChannel } from '../connections/own-channel';
 import { TokenAway } from '../connections/connection-tokens';
+import { personOf } from './known-people';
 import { liveChatFor } from './live-chats';
 import { identityHasher } from '../identity/identities';
-import { type EarlierSend, earlierSend, echoOf, endSend, keepSend, textHash } from './sends';
+import { type EarlierSend, earlierSend, echoOf, endSend, keepSend, type Send, textHash } from './sends';
 import { LoginRefused, type Speaker, speakerFor } from './speakers';
 import { COSTS } from '../../vendors/youtube/port';
 
@@ -70,7 +71,7 @@ export async function sendChat(services: SendServices, request: SendRequest): Pr
   const speaker_hash = speaker.user_id === null ? null : hash(platform, speaker.user_id);
   const text_hash = textHash(hash, id, request.text);
   const intent = { account_id, id, platform, channel_id, speaker_id: speaker.id, speaker_hash, text_hash };
-  const kept = await keepSend(db, intent, paceOf(vendor, speaker, message));
+  const kept = await keepSend(db, intent, await paceOf(services, vendor, speaker, intent));
   if (kept === 'too_fast') return failed('send_failed', 'You are sending messages too quickly');
   if (kept !== 'kept') return repeated(services, request, kept);
   if (platform === 'youtube' && !(await spends(services, speaker))) {
@@ -158,10 +159,19 @@ async function senderOf(
   return (message) => sendByApp(speaker.user_id!, message);
 }
 
-/** The pace of the speaker: more messages in their own channel. */
-function paceOf({ pace }: ChatVendor, { user_id }: Speaker, { channel_id }: OutgoingMessage) {
+/** The pace of the speaker: more messages for the broadcaster and moderators, by the person's newest message here. */
+async function paceOf(
+  { db }: SendServices,
+  { pace }: ChatVendor,
+  { user_id }: Speaker,
+  { account_id, platform, channel_id }: Pick<Send, 'account_id' | 'platform' | 'channel_id'>,
+) {
   if (pace === null) return null;
-  return { seconds: pace.seconds, messages: user_id === channel_id ? pace.own_channel : pace.messages };
+  const { seconds, messages, privileged } = pace;
+  if (user_id === null) return { seconds, messages };
+  if (user_id === channel_id) return { seconds, messages: privileged };
+  const person = await personOf(db, { account_id, platform, platform_user_id: user_id });
+  return { seconds, messages: person?.roles.includes('moderator') ? privileged : messages };
 }
 
 const spends = ({ spendYoutube }: SendServices, speaker: Speaker): Promise<boolean> =>

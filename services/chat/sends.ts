@@ -1,5 +1,6 @@
 import type { Platform } from '../../domain/common/vendors';
-import type { Queryable } from '../../engines/postgres/port';
+import { LOCK_PAIRS } from '../../engines/locks/port';
+import type { Database, Queryable } from '../../engines/postgres/port';
 import type { IdentityHasher } from '../identity/identities';
 
 export type SendStatus = 'asked' | 'sent' | 'refused' | 'unknown';
@@ -44,30 +45,38 @@ const KEPT = `interval '24 hours'`;
 
 /**
  * Keeps a send before the call. Returns the send of the same cause where there is one; `too_fast` means that the
- * speaker has sent as many messages as the pace allows, and nothing was kept.
+ * speaker has sent as many messages to the channel as the pace allows, over all nodes, and nothing was kept.
  */
 export async function keepSend(
-  db: Pick<Queryable, 'query'>,
+  db: Pick<Database, 'query' | 'transaction'>,
   { account_id, id, platform, speaker_id, channel_id, speaker_hash, text_hash }: Send,
   pace: { messages: number; seconds: number } | null,
 ): Promise<'kept' | 'too_fast' | EarlierSend> {
-  const rows = await db.query(
-    `insert into chat_sends (account_id, id, platform, speaker_id, channel_id, speaker_hash, text_hash)
-     select $1, $2, $3, $4, $5, $6, $7
-     where $8::int is null or (
-       select count(*) from (
-         select 1 from chat_sends
-         where speaker_id = $4 and asked_at > clock_timestamp() - make_interval(secs => $9) and status <> 'refused'
-         limit $8) recent) < $8
-     on conflict (account_id, id) do nothing returning 1`,
-    [
-      ...[account_id, id, platform, speaker_id, channel_id, speaker_hash, text_hash],
-      ...[pace?.messages ?? null, pace?.seconds ?? 0],
-    ],
-    'chat-send-keep',
-  );
-  if (rows.length > 0) return 'kept';
-  return (await earlierSend(db, account_id, id)) ?? 'too_fast';
+  const kept = await db.transaction(async (tx) => {
+    if (pace !== null) {
+      // Two requests that count at the same time would both fit, on whichever nodes.
+      const lock = 'select pg_advisory_xact_lock($1::int, hashtext($2))';
+      await tx.query(lock, [LOCK_PAIRS.chat_pace, `${speaker_hash} ${channel_id}`]);
+    }
+    const rows = await tx.query(
+      `insert into chat_sends (account_id, id, platform, speaker_id, channel_id, speaker_hash, text_hash)
+       select $1, $2, $3, $4, $5, $6, $7
+       where $8::int is null or (
+         select count(*) from (
+           select 1 from chat_sends
+           where speaker_hash = $6 and channel_id = $5 and status <> 'refused'
+             and asked_at > clock_timestamp() - make_interval(secs => $9)
+           limit $8) recent) < $8
+       on conflict (account_id, id) do nothing returning 1`,
+      [
+        ...[account_id, id, platform, speaker_id, channel_id, speaker_hash, text_hash],
+        ...[pace?.messages ?? null, pace?.seconds ?? 0],
+      ],
+      'chat-send-keep',
+    );
+    return rows.length > 0;
+  });
+  return kept ? 'kept' : ((await earlierSend(db, account_id, id)) ?? 'too_fast');
 }
 
 /** The send of this cause; null where none was kept. */

@@ -246,14 +246,26 @@ describe('send', () => {
     });
   });
 
-  test('a speaker keeps the pace of the platform', async () => {
-    await server.database!.db.query('delete from chat_sends');
-    for (let n = 0; n < 20; n += 1)
-      expect((await say({ platform: 'twitch', message: `n ${n}` })).body).toMatchObject({ sent: true });
-    expect((await say({ platform: 'twitch', message: 'too much' })).body).toMatchObject({
-      error_code: 'send_failed',
-      error: 'You are sending messages too quickly',
-    });
+  test('a speaker keeps the pace of the platform, a moderator a higher one, also in concurrent requests', async () => {
+    const { db } = server.database!;
+    await db.query('delete from chat_sends');
+    const together = async (count: number) => {
+      const said = Array.from({ length: count }, (_, n) => say({ platform: 'twitch', message: `n ${n}` }));
+      return (await Promise.all(said)).map(({ body }) => body.error ?? 'sent').sort();
+    };
+    const fast = 'You are sending messages too quickly';
+    expect(await together(22)).toEqual([fast, fast, ...Array.from({ length: 20 }, () => 'sent')]);
+    await db.query(
+      `insert into platform_users (account_id, person_key, platform, platform_user_id, roles, first_seen_at,
+         last_seen_at, message_count, own_messages)
+       values ($1, gen_random_uuid(), 'twitch', '900', '{moderator}', now(), now(), 1, 1)`,
+      [server.credentials.account_id],
+    );
+    expect(await together(1)).toEqual(['sent']);
+    // Other channels of the speaker have a pace of their own.
+    await db.query(`update chat_sends set channel_id = 'another'`);
+    await db.query(`update platform_users set roles = '{}' where platform_user_id = '900'`);
+    expect(await together(1)).toEqual(['sent']);
   });
 });
 

@@ -93,8 +93,11 @@ export interface ChatVendor {
   readonly platform: ChatPlatform;
   /** Most characters (code points) of a message. */
   readonly max_characters: number;
-  /** Messages of one sender within a number of seconds; null where the platform publishes no such limit. */
-  readonly pace: { messages: number; own_channel: number; seconds: number } | null;
+  /**
+   * Messages of one sender to one channel within a number of seconds, `privileged` of its broadcaster and moderators;
+   * null where the platform publishes no such limit.
+   */
+  readonly pace: { messages: number; privileged: number; seconds: number } | null;
   /** Returns the platform's id of the message; null where it names none. */
   send(by: ChatLogin, message: OutgoingMessage): Promise<string | null>;
   /**

@@ -109,7 +109,7 @@ export function twitchChat(http: HttpClients, { api_url, id_url, app }: TwitchCh
   return {
     platform: 'twitch',
     max_characters: 500,
-    pace: { messages: 20, own_channel: 100, seconds: 30 },
+    pace: { messages: 20, privileged: 100, seconds: 30 },
     send: (by, message) => say(by, message, {}),
     ...(app && { sendByApp: (sender_id, message) => sayByApp(app, sender_id, message) }),
     async profile(by, user_id) {
