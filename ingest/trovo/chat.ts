@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import {
   type ChatBadge,
   type ChatDraft,
+  type ChatMessage,
   type ChatPart,
   type ChatPerson,
   CHAT_ROLES,
@@ -13,7 +14,19 @@ import { TOPICS } from '../../domain/common/records';
 import type { LinkedConnection, Received } from '../runtime/connection/adapter';
 import { chatRecord, ownerOf, people, readReceived } from '../runtime/parse/chat-record';
 import { eventTime } from '../runtime/parse/times';
-import { externalId, idText, member, ok, type Outcome, park, textOf, unmapped } from '../runtime/webhook/webhook';
+import { readJson } from '../runtime/parse/text';
+import {
+  type DraftRecord,
+  externalId,
+  idText,
+  member,
+  numberOf,
+  ok,
+  type Outcome,
+  park,
+  textOf,
+  unmapped,
+} from '../runtime/webhook/webhook';
 
 /** Kinds of items that are stored as events, as the suffix of `trovo:`. Source: vendors.md §5. */
 const EVENTS: ReadonlyMap<number, string> = new Map([
@@ -30,10 +43,12 @@ const NOT_KEPT: ReadonlySet<number> = new Set([5002, 5004, 5007, 5012, 5013]);
 /** Kinds of items that are chat, with the record's `message_type`. */
 const CHATS: ReadonlyMap<number, string> = new Map([
   [0, 'text'],
+  [5, 'spell'],
   [6, 'super_cap'],
   [7, 'colorful'],
   [8, 'spell'],
   [9, 'bullet'],
+  [5009, 'spell'],
 ]);
 const AVATARS = 'https://headicon.trovo.live/user/';
 
@@ -57,15 +72,19 @@ function outcomeOf(item: unknown, raw: string, received_at: number, connection: 
     external_id: idOf(item, raw),
     occurred_at: eventTime(received_at, member(item, 'send_time')),
   };
-  if (chat !== undefined) return ok(chatRecord(messageOf(item, channel_id, chat, author), raw, rest));
-  return ok({
-    ...rest,
-    topic: TOPICS.platform_events,
-    type: `trovo:${event}`,
-    platform: 'trovo',
-    ...people('trovo', [author?.id]),
-    raw,
-  });
+  const records: DraftRecord[] = [];
+  if (event !== undefined) {
+    records.push({
+      ...rest,
+      topic: TOPICS.platform_events,
+      type: `trovo:${event}`,
+      platform: 'trovo',
+      ...people('trovo', [author?.id]),
+      raw,
+    });
+  }
+  if (chat !== undefined) records.push(chatRecord(messageOf(item, channel_id, chat, author), raw, rest));
+  return ok(...records);
 }
 
 /**
@@ -89,7 +108,10 @@ function authorOf(item: unknown): ChatPerson | null {
 }
 
 function messageOf(item: unknown, channel_id: string, message_type: string, author: ChatPerson | null): ChatDraft {
-  const text = textOf(member(item, 'content')) ?? '';
+  const content = textOf(member(item, 'content')) ?? '';
+  const described = spellOf(content);
+  const spell = described ?? spellIn(member(item, 'content_data'));
+  const text = described?.gift ?? content;
   const medals = textsAt(member(item, 'medals'));
   return {
     ...PLAIN_MESSAGE,
@@ -102,8 +124,41 @@ function messageOf(item: unknown, channel_id: string, message_type: string, auth
     message_type,
     text,
     parts: partsOf(text),
+    paid: spell === null ? null : paidOf(spell),
   };
 }
+
+interface Spell {
+  gift: string;
+  count: number;
+  value: number;
+  currency: string;
+}
+
+/** The spell that a content describes; null for a text. */
+function spellOf(content: string): Spell | null {
+  if (!content.startsWith('{')) return null;
+  const read = readJson(content);
+  return read.ok ? spellIn(read.value) : null;
+}
+
+/** Source: vendors.md §5, "spell content". */
+function spellIn(value: unknown): Spell | null {
+  const currency = textOf(member(value, 'value_type'));
+  const worth = numberOf(member(value, 'gift_value'));
+  const count = numberOf(member(value, 'num') ?? member(value, 'gift_num') ?? 1);
+  const is_amount = currency !== null && worth > 0 && count > 0 && Number.isSafeInteger(worth * count);
+  return is_amount ? { gift: textOf(member(value, 'gift')) ?? '', count, value: worth, currency } : null;
+}
+
+const paidOf = ({ gift, count, value, currency }: Spell): ChatMessage['paid'] => ({
+  kind: 'spell',
+  amount_minor: count * value,
+  currency: currency.toUpperCase(),
+  display: gift === '' ? null : `${gift} ×${count}`,
+  tier: null,
+  sticker_id: null,
+});
 
 const ROLE_WORDS: Readonly<Record<string, (typeof CHAT_ROLES)[number]>> = {
   streamer: 'broadcaster',

@@ -68,6 +68,9 @@ export const NOTICES: ReadonlyMap<string, string> = new Map([
   ['watch_streak', 'watch_streak'],
 ]);
 
+/** Notices of {@link NOTICES} with which a viewer writes something. */
+export const NOTICES_WITH_TEXT: ReadonlySet<string> = new Set(['resub', 'watch_streak']);
+
 /** Notices that event types of their own report. */
 export const NOTICES_TOLD_ELSEWHERE: ReadonlySet<string> = new Set(['raid', 'unraid']);
 

@@ -18,7 +18,7 @@ import {
 } from '../runtime/webhook/webhook';
 import { chatMessage } from './chat';
 import { eventId } from './event-ids';
-import { MODERATED, NOTICES, NOTICES_TOLD_ELSEWHERE, type Stored, STORED } from './events';
+import { MODERATED, NOTICES, NOTICES_TOLD_ELSEWHERE, NOTICES_WITH_TEXT, type Stored, STORED } from './events';
 import { isObject, type Notification, readFrame } from './frame';
 import { ban, messageDelete, moderate, treatment, unban } from './moderation';
 import { personsIn } from './people';
@@ -110,7 +110,7 @@ class Reader {
     return ok({ ...said, first_message: () => this.stored({ type: 'first_message', person: 'chatter_user_id' }) });
   }
 
-  /** An event of ours, or a message of the chat: unknown kinds are kept as messages. */
+  /** An event of ours, a message of the chat, or both: unknown kinds are kept as messages. */
   private notice(): Outcome {
     const { event } = this.notification;
     const notice = idText(event['notice_type']);
@@ -120,7 +120,10 @@ class Reader {
     if (type === undefined) return this.chat(chatMessage(event, this.channel_id, notice));
     // An anonymous giver is no person, whatever account Twitch puts there.
     const person = event['chatter_is_anonymous'] === true ? undefined : 'chatter_user_id';
-    return ok(this.stored({ type, person }));
+    const stored = this.stored({ type, person });
+    if (!NOTICES_WITH_TEXT.has(notice)) return ok(stored);
+    const draft = chatMessage(event, this.channel_id, notice);
+    return draft.text === '' ? ok(stored) : ok(stored, this.chatRecord(draft));
   }
 
   private moderated(): Outcome {

@@ -120,7 +120,6 @@ describe('trovo', () => {
   test.each([
     ['chat.item.follow_5003.json', 'trovo:follower', 'trovo:uid_follow'],
     ['chat.item.gift_sub_5005.json', 'trovo:subscribe', 'trovo:uid_gifter'],
-    ['chat.item.spell_5.json', 'trovo:spell', 'trovo:uid_caster'],
     ['chat.item.subscription_5001.json', 'trovo:subscribe', 'trovo:uid_sub'],
   ])('%s is %s', (name, type, subject) => {
     const text = fixture('trovo', name).toString();
@@ -128,6 +127,27 @@ describe('trovo', () => {
       { type, subject, topic: 'platform-events', raw: text, external_id: null, owner: { account_id: 'a' } },
     ]);
   });
+
+  test.each([
+    ['chat.item.spell_5.json', 'FieryDragon', null],
+    ['chat.item.custom_spell_5009.json', 'MySpell', { amount_minor: 600, currency: 'ELIXIR', display: 'MySpell ×3' }],
+  ])('%s is an event, and a message with its amount', (name, text, paid) => {
+    const [event, message] = recordsOf(read(fixture('trovo', name).toString()));
+    expect(event).toMatchObject({ type: 'trovo:spell', topic: 'platform-events' });
+    expect(readChatRecord(message!)).toMatchObject({
+      message_type: 'spell',
+      text,
+      paid: paid && { kind: 'spell', ...paid },
+    });
+  });
+
+  test.each(['{"gift":"x","gift_value":1.5,"value_type":"Mana"}', '{"gift_value":9}', '{', '[]', '{"gift_value":{}}'])(
+    'the content %s has no amount',
+    (content) => {
+      const [, message] = recordsOf(read(JSON.stringify({ type: 5, content, sender_id: 1 })));
+      expect(readChatRecord(message!)).toMatchObject({ text: content, paid: null });
+    },
+  );
 
   test('a message has its emotes, roles and picture, and is known by its id', () => {
     const text = JSON.stringify({
