@@ -67,6 +67,7 @@ export async function openFrontDoor(deps: CallersDeps, { resolver }: Callers, pa
           connectionsBehind: createBehind({ db, events }, connections),
           records,
           first_messages: createFirstMessages({ db, records, subject_keys: engines.subject_keys }),
+          emotes: services.emotes,
           first_subscriptions: createFirstSubscriptions(db),
           parked: createParkedWebhooks({ db, texts: services.texts }),
           log,

@@ -91,7 +91,7 @@ export async function startNode(options: NodeOptions): Promise<LumioNode> {
     await unbuilt.look();
     stops.add(() => runtime?.stop());
     const checks = await startFollowers(deps, jobs, runtime);
-    const adapters = openAdapters(deps, connections);
+    const adapters = openAdapters(deps, connections, services.emotes);
     openLiveWatch(deps, connections);
 
     const end_report = reportProcess({ metrics, db, log });

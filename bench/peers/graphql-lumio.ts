@@ -17,7 +17,11 @@ import { SAMPLE_OPERATIONS } from './graphql-sample';
 const NO_CHAT = {
   chat: new Map(),
   connection_tokens: { token: () => Promise.reject(new Error('there are no connections here')) },
-  emotes: { of: () => Promise.resolve([]) },
+  emotes: {
+    of: () => Promise.resolve([]),
+    badges: () => Promise.resolve([]),
+    known: () => ({ any: false, emote: () => undefined, badge: () => null }),
+  },
   spendYoutube: async () => false,
 };
 

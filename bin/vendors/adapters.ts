@@ -19,6 +19,7 @@ import { createTrovoAdapter } from '../../ingest/trovo/adapter';
 import { createYoutubeAdapter } from '../../ingest/youtube/adapter';
 import { createLiveChats } from '../../ingest/youtube/live-chats';
 import { createYoutubeQuota } from '../../ingest/youtube/quota';
+import type { ChannelEmotes } from '../../services/chat/emotes';
 import type { Settings } from '../../kernel/settings/settings';
 import { tellingNowPlaying } from '../../realtime/control/music';
 import { discordGateway } from '../../vendors/discord/gateway';
@@ -52,6 +53,7 @@ const HANDOVER_SHARE = 2 / 3;
 export function openAdapters(
   deps: AdaptersDeps,
   { tokens, living }: Pick<OpenConnections, 'tokens' | 'living'>,
+  emotes: ChannelEmotes,
 ): Pick<RunningAdapters, 'leave'> | null {
   const { settings, engines, log, metrics, stops } = deps;
   if (!settings.roles.includes('worker')) return null;
@@ -82,6 +84,7 @@ export function openAdapters(
     records,
     parked: createParkedWebhooks({ db, texts: createPersonalTexts(engines.subject_keys) }),
     first_messages: createFirstMessages({ db, records, subject_keys: engines.subject_keys }),
+    emotes,
     log,
     metrics,
     stop_within_ms: settings.stop_within * HANDOVER_SHARE,

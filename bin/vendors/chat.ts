@@ -1,13 +1,12 @@
 import type { Services } from '../../app/services';
 import { createYoutubeQuota } from '../../ingest/youtube/quota';
-import { createChannelEmotes } from '../../services/chat/emotes';
-import { emoteSources } from '../../vendors/emotes/sources';
 import { kickChat } from '../../vendors/kick/chat';
 import { trovoChat } from '../../vendors/trovo/chat';
 import { twitchChat } from '../../vendors/twitch/chat';
 import { youtubeChat } from '../../vendors/youtube/chat';
 import type { CallersDeps } from '../callers';
 import type { OpenConnections } from './connections';
+import { openEmotes } from './emotes';
 import { openHttp } from './http';
 
 /** Calls to the chats of platforms, for operations. */
@@ -24,7 +23,7 @@ export function openChat(
   const vendors = [twitchChat(http, { ...twitch, app }), youtubeChat(http, google), kickChat(http, kick)];
   return {
     chat: new Map([...vendors, trovoChat(http, trovo)].map((vendor) => [vendor.platform, vendor])),
-    emotes: createChannelEmotes(emoteSources(http, settings.emotes)),
+    emotes: openEmotes(deps),
     connection_tokens: tokens,
     spendYoutube: createYoutubeQuota({ db, daily_units: google.daily_quota }).spend,
   };

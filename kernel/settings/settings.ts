@@ -342,6 +342,7 @@ export const SettingsSchema = z.strictObject({
       seventv_url: baseUrl('https://7tv.io').describe('Emotes of 7TV'),
       bttv_url: baseUrl('https://api.betterttv.net').describe('Emotes of BetterTTV'),
       ffz_url: baseUrl('https://api.frankerfacez.com').describe('Emotes of FrankerFaceZ'),
+      youtube_url: baseUrl('https://www.gstatic.com').describe('Standard emojis of YouTube’s chats'),
     })
     .prefault({})
     .meta(VENDORS),

@@ -79,7 +79,7 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
   const env: Record<string, string> = {
     ...settingsOf(data_dir),
     // A build of before knows no such setting.
-    ...(!options.program && PATIENT),
+    ...(!options.program && { ...PATIENT, ...NO_EMOTES }),
     ...(database && {
       LUMIO_DATABASE__URL: database.url,
       LUMIO_SECRETS__KEYS: `test:${randomBytes(32).toString('base64')}`,
@@ -101,6 +101,11 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
  * order is not cut off for being slow.
  */
 export const PATIENT = { LUMIO_READ_MODELS__WAIT: '30s', LUMIO_STOP_WITHIN: '60s' };
+
+/** A test calls no cloud of others: these addresses are refused. */
+const NO_EMOTES = Object.fromEntries(
+  ['SEVENTV', 'BTTV', 'FFZ', 'YOUTUBE'].map((of) => [`LUMIO_EMOTES__${of}_URL`, 'http://127.0.0.1:9']),
+);
 
 /** Settings of a server on any free ports, with its data in this folder. */
 export const settingsOf = (data_dir: string): Record<string, string> => ({

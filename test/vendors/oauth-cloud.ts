@@ -105,7 +105,7 @@ export class FakeOAuthCloud extends FakeCloud {
     return Object.fromEntries([
       ['LUMIO_OUTGOING__ALLOW_LOOPBACK', 'true'],
       ['LUMIO_GOOGLE__TOKEN_URL', url],
-      ...['SEVENTV', 'BTTV', 'FFZ'].map((name) => [`LUMIO_EMOTES__${name}_URL`, url]),
+      ...['SEVENTV', 'BTTV', 'FFZ', 'YOUTUBE'].map((name) => [`LUMIO_EMOTES__${name}_URL`, url]),
       ...names.flatMap((name) => [
         [`LUMIO_${name}__CLIENT_ID`, APP.client_id],
         [`LUMIO_${name}__CLIENT_SECRET`, APP.client_secret],
@@ -134,6 +134,7 @@ export class FakeOAuthCloud extends FakeCloud {
   protected token(given: Record<string, string>): FakeAnswer {
     if (this.apps.get(given['client_id']!) !== given['client_secret'])
       return json(403, { status: 403, message: 'invalid client secret' });
+    if (given['grant_type'] === 'client_credentials') return this.shown(this.tokens.give(null), given);
     if (given['grant_type'] === 'refresh_token') return this.shown(this.tokens.refresh(given['refresh_token']!), given);
     const asked = this.asked_for.get(given['code']!);
     const right =

@@ -47,12 +47,13 @@ const ID = /^[\w-]{1,64}$/;
 const NAME = /^\S{1,100}$/u;
 
 /** Emotes with a good id and name; addresses are https or null. */
-export const usable = (emotes: readonly Emote[]): Emote[] =>
+export const usable = (emotes: readonly Emote[], id_pattern: RegExp = ID): Emote[] =>
   emotes
-    .filter(({ id, name }) => ID.test(id) && NAME.test(name))
+    .filter(({ id, name }) => id_pattern.test(id) && NAME.test(name))
     .map((emote) => ({ ...emote, url: secure(emote.url) }));
 
-function secure(url: string | null): string | null {
+/** The address where it is https; `//host/path` is completed. */
+export function secure(url: string | null): string | null {
   const whole = url?.startsWith('//') ? `https:${url}` : url;
   return whole && URL.canParse(whole) && new URL(whole).protocol === 'https:' ? whole : null;
 }
@@ -90,42 +91,52 @@ export function emoteSources(http: HttpClients, { seventv_url, bttv_url, ffz_url
         ...{ id, name, animated: Boolean(animated) },
         url: (animated ?? urls)['2'] ?? (animated ?? urls)['1'] ?? null,
       }));
+  const ALL = ['twitch', 'youtube', 'kick', 'trovo'] as const;
   return [
     {
       provider: '7tv',
-      platforms: ['twitch', 'youtube', 'kick', 'trovo'],
-      async channel(platform, id) {
-        const found = await seventv(`v3/users/${platform}/${id}`, SevenTv);
-        const emotes = (found?.emote_set?.emotes ?? []).map(({ id: emote_id, name, data }) => ({
-          ...{ id: emote_id, name, animated: data?.animated ?? false },
-          url: data ? `${data.host.url}/2x.webp` : null,
-        }));
-        return usable(emotes);
+      channels: {
+        platforms: ALL,
+        async emotes(platform, id) {
+          const found = await seventv(`v3/users/${platform}/${id}`, SevenTv);
+          const emotes = (found?.emote_set?.emotes ?? []).map(({ id: emote_id, name, data }) => ({
+            ...{ id: emote_id, name, animated: data?.animated ?? false },
+            url: data ? `${data.host.url}/2x.webp` : null,
+          }));
+          return usable(emotes);
+        },
       },
     },
     {
       provider: 'bttv',
-      platforms: ['twitch', 'youtube', 'kick', 'trovo'],
-      async channel(platform, id) {
-        const found = await bttv(`3/cached/users/${platform}/${id}`, Bttv);
-        const emotes = [...(found?.channelEmotes ?? []), ...(found?.sharedEmotes ?? [])].map((emote) => ({
-          ...{ id: emote.id, name: emote.code, animated: emote.animated ?? false },
-          url: `https://cdn.betterttv.net/emote/${emote.id}/2x`,
-        }));
-        return usable(emotes);
+      channels: {
+        platforms: ALL,
+        async emotes(platform, id) {
+          const found = await bttv(`3/cached/users/${platform}/${id}`, Bttv);
+          const emotes = [...(found?.channelEmotes ?? []), ...(found?.sharedEmotes ?? [])].map((emote) => ({
+            ...{ id: emote.id, name: emote.code, animated: emote.animated ?? false },
+            url: `https://cdn.betterttv.net/emote/${emote.id}/2x`,
+          }));
+          return usable(emotes);
+        },
       },
     },
     {
       provider: 'ffz',
-      platforms: ['twitch', 'youtube'],
-      async channel(platform, id) {
-        const found = await ffz(`v1/room/${platform === 'youtube' ? 'yt' : 'id'}/${id}`, Ffz);
-        return usable(emoticons(found, () => true));
+      channels: {
+        platforms: ['twitch', 'youtube'],
+        async emotes(platform, id) {
+          const found = await ffz(`v1/room/${platform === 'youtube' ? 'yt' : 'id'}/${id}`, Ffz);
+          return usable(emoticons(found, () => true));
+        },
       },
-      async global() {
-        const found = await ffz('v1/set/global', Ffz);
-        const sets = new Set(found?.default_sets ?? []);
-        return usable(emoticons(found, (id) => sets.has(id)));
+      global: {
+        platforms: ALL,
+        async emotes() {
+          const found = await ffz('v1/set/global', Ffz);
+          const sets = new Set(found?.default_sets ?? []);
+          return usable(emoticons(found, (id) => sets.has(id)));
+        },
       },
     },
   ];

@@ -64,3 +64,14 @@ export async function accountOfGuild(events: EventStore, guild_id: string): Prom
   const [last] = await events.read(guildStream(guild_id), undefined, { limit: 1, backwards: true });
   return last === undefined ? null : fromStored<ReservationEvent>(last).owner;
 }
+
+/** Whether a Discord server is linked to the account. */
+export async function isGuildOf(db: Queryable, account_id: string | null, guild_id: string): Promise<boolean> {
+  if (account_id === null) return false;
+  const [row] = await db.query(
+    `select 1 from bot_connections where account_id = $1 and platform = 'discord' and platform_user_id = $2`,
+    [account_id, guild_id],
+    'guild-of-account',
+  );
+  return row !== undefined;
+}

@@ -8,6 +8,7 @@ import { retry } from '../../../lib/async/retry';
 import { pause, Signal } from '../../../lib/async/signal';
 import { once } from '../../../lib/async/shutdown-stack';
 import type { Adapter, LinkedConnection, LinkedConnections } from './adapter';
+import type { ChannelEmotes } from '../../../services/chat/emotes';
 import type { FirstMessages } from '../parse/first-messages';
 import { VendorConnection } from './vendor-connection';
 import { linkName, type LinkLeases } from './link-leases';
@@ -31,6 +32,8 @@ export interface AdaptersDeps {
   parked: ParkedWebhookSink;
   /** Default: no events of first messages. */
   first_messages?: FirstMessages;
+  /** Default: no emotes of third parties and no pictures of badges. */
+  emotes?: Pick<ChannelEmotes, 'known'>;
   log: Logger;
   metrics: Metrics;
   timings?: Partial<LinkTimings>;

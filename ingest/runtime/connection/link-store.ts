@@ -7,10 +7,12 @@ import { Collector, fitting } from '../../../lib/async/collector';
 import { failureKind } from '../../../kernel/failures';
 import { Backoff } from '../../../lib/async/retry';
 import { pause } from '../../../lib/async/signal';
+import type { ChannelEmotes } from '../../../services/chat/emotes';
 import type { LinkedConnection, Received } from './adapter';
 import { envelopeOf } from '../parse/envelope';
 import type { LinkFence, LinkLeases } from './link-leases';
 import { firstSubject, storageLimitViolation } from '../parse/storage-limits';
+import { withPictures } from '../parse/chat-pictures';
 import { candidatesOf, type FirstMessageCandidate, type FirstMessages } from '../parse/first-messages';
 import { type ParkedWebhookSink, PARKED_ACCOUNT, PARKED_CHANNEL, PARKED_CONNECTION } from '../parked/parked';
 import type { DraftRecord, Outcome } from '../webhook/webhook';
@@ -21,6 +23,8 @@ export interface LinkStoreDeps {
   parked: ParkedWebhookSink;
   /** Default: no events of first messages. */
   first_messages?: FirstMessages;
+  /** Default: no emotes of third parties and no pictures of badges. */
+  emotes?: Pick<ChannelEmotes, 'known'>;
   log: Logger;
   metrics: Metrics;
 }
@@ -116,7 +120,7 @@ export class LinkStore {
       case 'park':
         return parked(outcome.reason, outcome.detail);
       case 'ok': {
-        const { records } = outcome;
+        const records = outcome.records.map((record) => withPictures(record, this.deps.emotes));
         const excess = storageLimitViolation(records);
         if (excess !== null) return parked(excess.reason, excess.detail, firstSubject(records));
         return {

@@ -24,6 +24,7 @@ export function chatRecord(
     platform: draft.platform,
     ...people(draft.platform, [about, ...named, ...others]),
     raw: chatRecordText(draft, raw),
+    ...(draft.kind === 'message' && { message: { draft, raw } }),
   };
 }
 

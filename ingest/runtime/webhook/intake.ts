@@ -1,3 +1,4 @@
+import type { ChannelEmotes } from '../../../services/chat/emotes';
 import type { ConnectedAccount, ConnectionLookup } from '../../../services/connections/connections';
 import type { RecordEnvelope, Topic } from '../../../domain/common/records';
 import type { Vendor } from '../../../domain/common/vendors';
@@ -7,6 +8,7 @@ import type { FirstSubscriptions } from '../../kick/first-subscriptions';
 import { failureKind } from '../../../kernel/failures';
 import { envelopeOf } from '../parse/envelope';
 import { storageLimitViolation } from '../parse/storage-limits';
+import { withPictures } from '../parse/chat-pictures';
 import { candidatesOf, type FirstMessageCandidate, type FirstMessages } from '../parse/first-messages';
 import { park, type DraftRecord, type Outcome } from './webhook';
 
@@ -20,6 +22,8 @@ export interface IntakeDeps {
   records: RecordLog;
   /** Default: no events of first messages. */
   first_messages?: FirstMessages;
+  /** Default: no emotes of third parties and no pictures of badges. */
+  emotes?: Pick<ChannelEmotes, 'known'>;
   /** Default: on a channel without subscription ids every subscription counts. */
   first_subscriptions?: FirstSubscriptions;
   log: Logger;
@@ -40,7 +44,7 @@ export const TAKEN_AT = 'lumio-webhook';
 
 /** Reads a verified delivery with its vendor's normaliser, and stores it for each account that it is about. */
 export function createIntake(deps: IntakeDeps) {
-  const { connections, records, first_messages, first_subscriptions, log, connectionsBehind } = deps;
+  const { connections, records, first_messages, first_subscriptions, emotes, log, connectionsBehind } = deps;
   return { normalise, store, ofNobody };
 
   /** An exception of a normaliser means an unforeseen payload: a dead letter, not an outage. */
@@ -66,8 +70,9 @@ export function createIntake(deps: IntakeDeps) {
     for (const draft of drafts) {
       const accounts = await accountsOf(draft.owner);
       if (accounts === FOREIGN) reason = 'unknown_subscription';
+      const complete = accounts.length === 0 ? draft : withPictures(draft, emotes);
       for (const { account_id } of accounts) {
-        const envelope = envelopeOf(draft, account_id, received_at, trace);
+        const envelope = envelopeOf(complete, account_id, received_at, trace);
         candidates.push(...candidatesOf(draft, { account_id, received_at, trace }));
         const listed = topics.get(draft.topic);
         if (listed) listed.push(envelope);

@@ -3,6 +3,7 @@ import type { ConnectionLookup } from '../../../services/connections/connections
 import type { RecordEnvelope, Topic } from '../../../domain/common/records';
 import type { Platform, Vendor } from '../../../domain/common/vendors';
 import { ApiError } from '../../../kernel/errors';
+import type { DraftedMessage } from '../parse/chat-pictures';
 import { decodeText, readJson, storableJson } from '../parse/text';
 
 /** A request from the front door: unparsed, because signatures cover the bytes as sent. */
@@ -88,6 +89,8 @@ export interface DraftRecord extends Omit<RecordEnvelope, 'id' | 'account_id' | 
   topic: Topic;
   /** For a chat message: makes the event that is stored with it when its author writes for the first time. */
   first_message?: () => DraftRecord;
+  /** For a chat message: its draft, which may be completed before it is stored. */
+  message?: DraftedMessage;
 }
 
 /** Outcome of a delivery; an exception means a fault on our side. */
