@@ -172,14 +172,18 @@ describe('memberships', () => {
       const sent = await owner.send('POST', '/v1/events/emit', { event_type: 'youtube:member', raw: { snippet } });
       expect(sent.status).toBe(200);
     };
-    await emit({ newSponsorDetails: { memberLevelName: 'Gold', isUpgrade: false } });
-    await emit({ memberMilestoneChatDetails: { memberLevelName: 'Gold', memberMonth: 6 } });
+    await emit({ newSponsorDetails: { memberLevelName: 'Silver', isUpgrade: false } });
     await emit({ memberMilestoneChatDetails: { memberLevelName: 'Gold', memberMonth: 24 } });
+    await emit({ memberMilestoneChatDetails: { memberLevelName: 'Gold', memberMonth: '6' } });
+    await emit({ newSponsorDetails: { memberLevelName: 'Gold', isUpgrade: true } });
+    await emit({ memberMilestoneChatDetails: { memberLevelName: 'Old', memberMonth: 12 } });
     await emit({ newSponsorDetails: { memberLevelName: 'x'.repeat(40_000), isUpgrade: false } });
+    const unknown = { duration_value: null, duration_unit: null, member_months_min: null };
+    const named = (name: string) => ({ tooltip: name, tier_name: name, badge_url: null });
     expect((await owner.get('/v1/youtube/memberships/tiers')).body.data).toMatchObject([
-      { tooltip: 'Gold', tier_name: 'Gold', duration_value: 1, duration_unit: 'MONTH', member_months_min: 0 },
-      { tooltip: 'Gold (6 months)', duration_value: 6, duration_unit: 'MONTHS', member_months_min: 6 },
-      { tooltip: 'Gold (2 years)', duration_value: 2, duration_unit: 'YEARS', member_months_min: 24, sort_order: 2 },
+      { ...named('Silver'), ...unknown, sort_order: 0 },
+      { ...named('Gold'), duration_value: 6, duration_unit: 'MONTHS', member_months_min: 6, sort_order: 1 },
+      { ...named('Old'), duration_value: 1, duration_unit: 'YEAR', member_months_min: 12, sort_order: 2 },
     ]);
   });
 });
