@@ -824,6 +824,15 @@ create table memberships_to_end (
 );
 CREATE INDEX memberships_to_end_account ON public.memberships_to_end USING btree (account_id);
 
+create table merged_sessions (
+  session_id uuid not null,
+  account_id uuid not null,
+  into_id uuid not null,
+  constraint merged_sessions_pkey PRIMARY KEY (session_id)
+);
+CREATE INDEX merged_sessions_account ON public.merged_sessions USING btree (account_id);
+CREATE INDEX merged_sessions_into ON public.merged_sessions USING btree (into_id);
+
 create table moderation_log (
   account_id uuid not null,
   place bigint not null,
@@ -1034,6 +1043,14 @@ create table payment_objects (
 );
 CREATE INDEX payment_objects_customer ON public.payment_objects USING btree (customer);
 CREATE INDEX payment_objects_record ON public.payment_objects USING btree (record_id);
+
+create table pending_session_merges (
+  younger_id uuid not null,
+  older_id uuid not null,
+  account_id uuid not null,
+  constraint pending_session_merges_pkey PRIMARY KEY (younger_id)
+);
+CREATE INDEX pending_session_merges_older ON public.pending_session_merges USING btree (older_id);
 
 create table plan_features (
   plan_id uuid not null,
@@ -1381,6 +1398,10 @@ create table session_claims (
   broadcast_id text not null,
   session_id uuid not null,
   is_begun boolean not null default false,
+  started_at timestamp with time zone,
+  ended_at timestamp with time zone,
+  grace_ms bigint,
+  is_deleted boolean not null default false,
   constraint session_claims_pkey PRIMARY KEY (account_id, platform, broadcast_id)
 );
 CREATE INDEX session_claims_broadcast ON public.session_claims USING btree (platform, broadcast_id);

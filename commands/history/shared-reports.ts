@@ -57,7 +57,8 @@ export const createHistorySharedLink = command({
   },
   async run({ input, caller, context, act, refuse, newId }, { db, settings }) {
     const { id, password, allow_export } = input;
-    if ((await sessionState(db, caller.account_id, id)) === undefined) throw refuse('REPORT_NOT_FOUND');
+    const session = await sessionState(db, caller.account_id, id);
+    if (session === undefined) throw refuse('REPORT_NOT_FOUND');
     const token = randomBytes(32).toString('base64url');
     const link_id = newId('shared-link');
     const given = ({ account_id }: StreamSession) => {
@@ -65,7 +66,7 @@ export const createHistorySharedLink = command({
     };
     const { events } = await act(
       streamSession,
-      streamSessionStream(id),
+      streamSessionStream(session.id),
       {
         type: 'stream_session:create_link',
         link_id,

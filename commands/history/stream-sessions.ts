@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { command, conflict, del, feature, notFound, permission } from '../../app/operation';
 import { streamSession, streamSessionStream, type StreamSession } from '../../domain/history/stream-sessions';
+import { sessionState } from '../../views/history/stream-sessions';
 
 const DeleteReportResult = z.object({ success: z.boolean() }).meta({ id: 'DeleteStreamReportResult' });
 
@@ -13,11 +14,12 @@ export const deleteHistoryReport = command({
   input: z.object({ id: z.uuid() }),
   output: DeleteReportResult,
   errors: { REPORT_NOT_FOUND: notFound('Report not found'), REPORT_LIVE: conflict('A live stream cannot be deleted') },
-  async run({ input: { id }, caller, act, refuse }) {
+  async run({ input: { id }, caller, act, refuse }, { db }) {
     const given = ({ account_id }: StreamSession) => {
       if (account_id !== caller.account_id) throw refuse('REPORT_NOT_FOUND');
     };
-    await act(streamSession, streamSessionStream(id), { type: 'stream_session:delete' }, { given });
+    const session = await sessionState(db, caller.account_id, id);
+    await act(streamSession, streamSessionStream(session?.id ?? id), { type: 'stream_session:delete' }, { given });
     return { success: true };
   },
 });

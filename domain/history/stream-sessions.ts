@@ -63,6 +63,18 @@ export const STREAM_SESSION_EVENTS = events({
     { ...ids, ended_at: instant(), figures, corrected_at: instant() },
     { ...UNAUDITED, version: 2, upcast: [withRaids] },
   ),
+  'stream_session:merged': event(
+    {
+      ...ids,
+      older_id: z.uuid().describe('The session that stays'),
+      younger_id: z.uuid(),
+      links: z
+        .array(z.object({ link_id: z.uuid(), allow_export: z.boolean(), expires_at: instant() }))
+        .describe('Links of the younger session, which lead to the older one from now on'),
+      merged_at: instant(),
+    },
+    UNAUDITED,
+  ),
   'stream_session:deleted': event({ ...ids, deleted_at: instant() }),
   'stream_session:link_created': event({
     ...ids,
@@ -84,6 +96,7 @@ export type StreamSessionCommand = { now: string } & (
   | { type: 'stream_session:begin'; session_id: string; account_id: string; stream: SessionStream }
   | { type: 'stream_session:add_stream'; stream: SessionStream }
   | { type: 'stream_session:finalize'; ended_at: string; figures: SessionFigures }
+  | { type: 'stream_session:merge'; younger_id: string; links: StreamSession['links'] }
   | { type: 'stream_session:delete' }
   | ({ type: 'stream_session:create_link' } & Omit<LinkCreated, 'type' | 'session_id' | 'account_id' | 'created_at'>)
   | { type: 'stream_session:extend_link'; link_id: string; duration_secs: number }
@@ -97,7 +110,7 @@ export interface ReportLink {
 }
 
 export interface StreamSession {
-  status: 'none' | 'live' | 'finalized' | 'deleted';
+  status: 'none' | 'live' | 'finalized' | 'merged' | 'deleted';
   session_id: string;
   account_id: string;
   /** `platform/broadcast_id` of each stream. */
@@ -127,7 +140,8 @@ export const streamSession: Decider<StreamSession, StreamSessionCommand, StreamS
         : [];
     }
     const { session_id, account_id, status } = state;
-    if (status === 'none' || status === 'deleted') throw new DomainError('REPORT_NOT_FOUND', { session_id });
+    if (status === 'none' || status === 'merged' || status === 'deleted')
+      throw new DomainError('REPORT_NOT_FOUND', { session_id });
     const ids = { session_id, account_id };
     switch (command.type) {
       case 'stream_session:add_stream': {
@@ -143,9 +157,14 @@ export const streamSession: Decider<StreamSession, StreamSessionCommand, StreamS
         // A stream that was added meanwhile is counted by the next finalisation.
         if (!state.streams.every((key) => counted.includes(key))) return [];
         if (storedFigures(command) === state.figures) return [];
-        return status === 'live'
+        return state.figures === null
           ? [{ type: 'stream_session:finalized', ...ids, ended_at, figures, finalized_at: now }]
           : [{ type: 'stream_session:corrected', ...ids, ended_at, figures, corrected_at: now }];
+      }
+      case 'stream_session:merge': {
+        const { younger_id } = command;
+        const links = Object.entries(command.links).map(([link_id, link]) => ({ link_id, ...link }));
+        return [{ type: 'stream_session:merged', ...ids, older_id: session_id, younger_id, links, merged_at: now }];
       }
       case 'stream_session:delete':
         if (status === 'live') throw new DomainError('REPORT_LIVE', { session_id });
@@ -185,6 +204,11 @@ export const streamSession: Decider<StreamSession, StreamSessionCommand, StreamS
       case 'stream_session:finalized':
       case 'stream_session:corrected':
         return { ...state, status: 'finalized', figures: storedFigures(event) };
+      case 'stream_session:merged': {
+        if (event.session_id === event.younger_id) return { ...state, status: 'merged', figures: null, links: {} };
+        const links = event.links.map(({ link_id, ...link }) => [link_id, link] as const);
+        return { ...state, links: { ...state.links, ...Object.fromEntries(links) } };
+      }
       case 'stream_session:deleted':
         return { ...state, status: 'deleted', figures: null, links: {} };
       case 'stream_session:link_created': {

@@ -70,6 +70,7 @@ const without = (of: Sql, streams: Sql): readonly Sql[] => [
   sql`delete from public_stream_categories t using e where ${streams}`,
   sql`delete from public_stream_emotes t using e where ${streams}`,
 ];
+const OF_YOUNGER = sql`t.session_id = e.younger_id and t.account_id = e.account_id`;
 const OF_ACCOUNT = sql`t.account_id = e.account_id`;
 
 const setPublicness = (is_public: Sql, via: Sql) => sql`
@@ -83,7 +84,7 @@ const setPublicness = (is_public: Sql, via: Sql) => sql`
 /** Finished streams as everybody may see them, their channels' sums, and which channels are public. */
 export const publicStats = eventProjection({
   name: 'public-stats',
-  version: 1,
+  version: 2,
   tables: [
     'public_channels',
     'public_streams',
@@ -93,7 +94,13 @@ export const publicStats = eventProjection({
   ],
   events: [
     PUBLIC_STATS_EVENTS,
-    pick(STREAM_SESSION_EVENTS, 'stream_session:finalized', 'stream_session:corrected', 'stream_session:deleted'),
+    pick(
+      STREAM_SESSION_EVENTS,
+      'stream_session:finalized',
+      'stream_session:corrected',
+      'stream_session:merged',
+      'stream_session:deleted',
+    ),
     pick(ACCOUNT_EVENTS, 'account:dissolved'),
   ],
   on: {
@@ -106,6 +113,8 @@ export const publicStats = eventProjection({
         show_top_chatters = excluded.show_top_chatters, updated_at = excluded.updated_at`,
     'stream_session:finalized': FINISHED,
     'stream_session:corrected': FINISHED,
+    // The correction of the older session has the streams again.
+    'stream_session:merged': each(ONE, ...without(OF_YOUNGER, OF_YOUNGER)),
     'stream_session:deleted': each(ONE, ...without(OF_SESSION, OF_SESSION)),
     'account:dissolved': each(
       ONE,

@@ -4,7 +4,7 @@ import { countedSummary, type SessionSummary, summaryOf } from '../../domain/his
 import { STREAM_SESSION_EVENTS } from '../../domain/history/stream-sessions';
 import { type Sql, sql } from '../../kernel/sql';
 import { shownInstant } from '../../lib/time/instants';
-import { all, eventProjection, pick } from '../runtime/drive/handlers';
+import { all, each, eventProjection, pick } from '../runtime/drive/handlers';
 import type { ChannelMessage } from '../../kernel/projection';
 
 const STREAM = sql`jsonb_to_record(e.stream) as s (platform text, platform_channel_id text, broadcast_id text,
@@ -27,8 +27,8 @@ const setFigures = (counted_at: Sql) => sql`
 /** Sessions, their broadcasts and their shared links. A deleted session leaves no row. Source: spec doc2 §2.14. */
 export const streamSessions = eventProjection({
   name: 'stream-sessions',
-  version: 3,
-  tables: ['stream_sessions', 'session_streams', 'session_links'],
+  version: 4,
+  tables: ['stream_sessions', 'session_streams', 'session_links', 'merged_sessions'],
   events: [STREAM_SESSION_EVENTS, pick(ACCOUNT_EVENTS, 'account:dissolved')],
   on: {
     'stream_session:begun': all(
@@ -54,7 +54,18 @@ export const streamSessions = eventProjection({
       from s where t.id = s.session_id`,
     'stream_session:finalized': setFigures(sql`e.finalized_at`),
     'stream_session:corrected': setFigures(sql`e.corrected_at`),
+    // The event stands in both streams; its effect is the same twice. Applied singly: merges may follow each other.
+    'stream_session:merged': each(
+      [],
+      sql`insert into merged_sessions (session_id, account_id, into_id)
+          select younger_id, account_id, older_id from e on conflict (session_id) do nothing`,
+      sql`update merged_sessions t set into_id = e.older_id from e where t.into_id = e.younger_id`,
+      sql`update session_links t set session_id = e.older_id from e where t.session_id = e.younger_id`,
+      sql`delete from stream_sessions t using e where t.id = e.younger_id`,
+      sql`delete from session_streams t using e where t.session_id = e.younger_id`,
+    ),
     'stream_session:deleted': all(
+      sql`delete from merged_sessions t using e where t.into_id = e.session_id`,
       sql`delete from stream_sessions t using e where t.id = e.session_id`,
       sql`delete from session_streams t using e where t.session_id = e.session_id`,
       sql`delete from session_links t using e where t.session_id = e.session_id`,
@@ -69,6 +80,7 @@ export const streamSessions = eventProjection({
     'stream_session:link_revoked': all(sql`
       update session_links t set revoked_at = e.revoked_at from e where t.id = e.link_id`),
     'account:dissolved': all(
+      sql`delete from merged_sessions t using e where t.account_id = e.account_id`,
       sql`delete from stream_sessions t using e where t.account_id = e.account_id`,
       sql`delete from session_streams t using e where t.account_id = e.account_id`,
       sql`delete from session_links t using e where t.account_id = e.account_id`,

@@ -50,8 +50,9 @@ export const channelHistorySharedLinks = query({
   output: SharedLink,
   errors: REPORT_NOT_FOUND,
   async run({ input: { id }, caller, refuse }, { db }) {
-    if ((await sessionState(db, caller.account_id, id)) === undefined) throw refuse('REPORT_NOT_FOUND');
-    return linksOf(db, id);
+    const session = await sessionState(db, caller.account_id, id);
+    if (session === undefined) throw refuse('REPORT_NOT_FOUND');
+    return linksOf(db, session.id);
   },
 });
 

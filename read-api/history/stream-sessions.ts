@@ -119,9 +119,10 @@ export const channelHistoryReportStats = query({
   errors: { ...UNSUPPORTED, ...REPORT_NOT_FOUND },
   async run({ input, caller, page, refuse }, { db }) {
     const wanted = input.platform ? platformOf(input.platform, refuse) : null;
-    if ((await sessionState(db, caller.account_id, input.id)) === undefined) throw refuse('REPORT_NOT_FOUND');
+    const session = await sessionState(db, caller.account_id, input.id);
+    if (session === undefined) throw refuse('REPORT_NOT_FOUND');
     const { limit, after } = page;
-    const rows = await samplesOf(db, input.id, { platform: wanted, after, limit });
+    const rows = await samplesOf(db, session.id, { platform: wanted, after, limit });
     return cut(rows, limit, placeOf);
   },
 });
@@ -148,7 +149,7 @@ export const channelHistoryReportExport = query({
     if (report === undefined) throw refuse('REPORT_NOT_FOUND');
     if (report.status === 'live') throw refuse('EXPORT_LIVE');
     return reportFile(input.format, report, (after, limit) =>
-      samplesOf(db, input.id, { platform: null, after, limit }),
+      samplesOf(db, report.id, { platform: null, after, limit }),
     );
   },
 });

@@ -4,6 +4,7 @@ import { historyChannel } from '../../domain/history/history-channel';
 import { publicStatsChannel } from '../../domain/history/public-stats';
 import type { SessionFigures } from '../../domain/history/session-figures';
 import { countedSummary } from '../../domain/history/session-summary';
+import type { AnnouncedSession } from './stream-sessions';
 
 /**
  * Broadcasts new figures of a live session, without its lists: to its account, and once a minute those of each public
@@ -19,12 +20,12 @@ export const announceSession =
     publicStream(platform: Platform, broadcast_id: string): Promise<object | undefined>;
   }) =>
   async (
-    { id, account_id, is_first_of_minute }: { id: string; account_id: string; is_first_of_minute: boolean },
+    { id, account_id, is_first_of_minute, ended_at: ended }: AnnouncedSession,
     figures: SessionFigures,
   ): Promise<void> => {
     const send = (channel: string, event_type: string, data: object) =>
       live.broadcast(channel, { type: 'event', channel, event_type, data });
-    const item = countedSummary(id, figures, null);
+    const item = countedSummary(id, figures, ended);
     await send(historyChannel(account_id), 'history:session_updated', { session_id: id, ...item });
     if (!is_first_of_minute) return;
     for (const { platform, broadcast_id, ended_at } of figures.streams) {

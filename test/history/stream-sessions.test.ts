@@ -482,6 +482,60 @@ test('a late message corrects a finished session; a deleted report is gone with 
   expect((await list()).map(({ status }) => status)).toEqual(['live']);
 });
 
+describe('a late broadcast', () => {
+  const broadcast = async (from: number, to: number) => {
+    await events(kickTurn(true, at(from), null, 'Marathon'), kickTurn(false, at(from), at(to), 'Marathon'));
+  };
+  const between = async (from: number, to: number) => list(`?from=${at(from)}&to=${at(to)}&sort_dir=asc`);
+  const settled = (from: number, to: number, sessions: number) =>
+    eventually(async () => {
+      const found = await between(from, to);
+      const is_over = found.every(({ status }) => status === 'finalized');
+      return found.length === sessions && is_over ? found : undefined;
+    }, `${sessions} finished sessions`);
+
+  test('merges the sessions that it joins; the links of the younger stay and count', async () => {
+    await broadcast(-300, -290);
+    await broadcast(-285, -280);
+    const [older, younger] = await settled(-301, -279, 2);
+    const linkTo = (id: string) =>
+      owner.send('POST', `/v1/history/reports/${id}/shared-links`, { duration_secs: 3600 });
+    const { token, id: link_id } = (await linkTo(younger!.id)).body.data;
+    await broadcast(-289, -286);
+    await eventually(async () => {
+      const [only, ...more] = await between(-301, -279);
+      return more.length === 0 && only!.status === 'finalized' && only!['ended_at'] === at(-280) ? true : undefined;
+    }, 'the merged session');
+    const { data: report } = (await owner.get(`/v1/history/reports/${younger!.id}`)).body;
+    expect(report).toMatchObject({ id: older!.id, duration_secs: 20 * 60, streams: [{ started_at: at(-300) }] });
+    const shared = await fetch(`${server.base_url}/v1/history/shared/${token}`);
+    expect(((await shared.json()) as any).data.report.id).toBe(older!.id);
+    const extended = await owner.send('PATCH', `/v1/history/shared-links/${link_id}`, { duration_secs: 3600 });
+    expect(extended.status).toBe(200);
+    for (let made = 1; made < 20; made += 1) expect((await linkTo(younger!.id)).status).toBe(201);
+    expect((await linkTo(older!.id)).status).toBe(409);
+    const stored = await on.events.read(`stream-session-${older!.id}`);
+    const types = stored.map(({ type }) => type).filter((type) => !type.includes('link'));
+    expect(types).toEqual([
+      ...['stream_session:begun', 'stream_session:finalized', 'stream_session:stream_added'],
+      ...['stream_session:merged', 'stream_session:stream_added', 'stream_session:corrected'],
+    ]);
+  });
+
+  test('joins no deleted session', async () => {
+    await broadcast(-400, -390);
+    await broadcast(-385, -380);
+    const [deleted, other] = await settled(-401, -379, 2);
+    expect((await owner.send('DELETE', `/v1/history/reports/${deleted!.id}`, undefined)).status).toBe(204);
+    await broadcast(-389, -386);
+    await eventually(async () => {
+      const [only] = await settled(-401, -379, 1);
+      return only!.id === other!.id && only!['started_at'] === at(-389) ? true : undefined;
+    }, 'the broadcast in the other session');
+    expect((await owner.get(`/v1/history/reports/${deleted!.id}`)).status).toBe(404);
+  });
+});
+
 test('a replay has a message that was delivered twice once', async () => {
   const once = said('6', 'once', 2, 0, { platform: 'kick' });
   const before = (await counted()).rows;

@@ -65,6 +65,8 @@ const NOTHING_PERSONAL: Readonly<Record<string, readonly string[]>> = {
     'chat_sends',
     'public_channel_stats',
     'session_claims',
+    'merged_sessions',
+    'pending_session_merges',
     'widget_access',
     'overlay_access',
     'overlay_tokens',

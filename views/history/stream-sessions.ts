@@ -144,6 +144,9 @@ const SESSIONS = 'stream_sessions s left join live_session_figures l on l.sessio
 const COLUMNS = `s.id, s.is_live, s.title, s.platforms, s.categories, s.started_at,
   case when s.is_live then null else s.ended_at end as ended_at, coalesce(l.figures, s.figures) as figures`;
 
+/** The id that $2 leads to, its own unless the session was merged. */
+const STAYING = 'coalesce((select into_id from merged_sessions where session_id = $2::uuid), $2::uuid)';
+
 type SessionRow = SummarisedSession & Record<string, unknown>;
 
 /** The account's sessions that match; ties in the order of their starts, newest first. */
@@ -206,7 +209,7 @@ export async function reportOf(
   session_id: string,
 ): Promise<DetailedReport | undefined> {
   const [row] = await db.query<SessionRow>(
-    `select ${COLUMNS} from ${SESSIONS} where s.account_id = $1 and s.id = $2`,
+    `select ${COLUMNS} from ${SESSIONS} where s.account_id = $1 and s.id = ${STAYING}`,
     [account_id, session_id],
     'session-report',
   );
@@ -357,14 +360,14 @@ export function thinnedSamplesOf(db: Queryable, session_id: string): Promise<Ses
   );
 }
 
-/** Whether the account has this session. */
+/** The account's session of this id; that of a merged session is the one that stayed. */
 export async function sessionState(
   db: Queryable,
   account_id: string,
   session_id: string,
-): Promise<{ is_live: boolean } | undefined> {
-  const rows = await db.query<{ is_live: boolean }>(
-    'select is_live from stream_sessions where account_id = $1 and id = $2',
+): Promise<{ id: string; is_live: boolean } | undefined> {
+  const rows = await db.query<{ id: string; is_live: boolean }>(
+    `select id, is_live from stream_sessions where account_id = $1 and id = ${STAYING}`,
     [account_id, session_id],
     'session-state',
   );
