@@ -1425,6 +1425,15 @@ create table session_links (
 CREATE INDEX session_links_account ON public.session_links USING btree (account_id);
 CREATE INDEX session_links_session ON public.session_links USING btree (session_id);
 
+create table session_row_counts (
+  session_id uuid not null,
+  account_id uuid not null,
+  chat_place bigint not null,
+  chat_rows bigint not null,
+  other_rows bigint not null,
+  constraint session_row_counts_pkey PRIMARY KEY (session_id)
+);
+
 create table session_streams (
   session_id uuid not null,
   account_id uuid not null,

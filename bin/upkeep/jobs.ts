@@ -20,6 +20,7 @@ import type { Engines } from '../../engines/engines';
 import { erasingOn, RECORD_ERASERS } from './erasers';
 import { notedErasuresOn } from './noted-erasures';
 import { liveOf } from '../services';
+import { lateRecordsJob } from '../../services/history/late-records';
 import { botsOf } from '../../services/history/session-figures';
 import { openHttp } from '../vendors/http';
 import { recurring, upkeep } from './upkeep';
@@ -34,15 +35,11 @@ export function openJobs(
   const { settings, engines, log, metrics } = deps;
   const has = (role: Role) => settings.roles.includes(role);
   const { jobs: queue, projector_db: db, events, subject_keys, tracing } = engines;
+  const sessions = { grace_ms: settings.history.session_grace, bots: botsOf(settings.history) };
   const own: JobDeclaration[] = has('worker')
     ? upkeep({
-        ...{ db, events, subject_keys, jobs: queue, blobs: engines.blobs, log },
-        ...{
-          live: liveOf(engines, metrics),
-          grace_ms: settings.history.session_grace,
-          bots: botsOf(settings.history),
-          sessions_ms: settings.history.count_every,
-        },
+        ...{ db, events, subject_keys, jobs: queue, blobs: engines.blobs, log, ...sessions },
+        ...{ live: liveOf(engines, metrics), sessions_ms: settings.history.count_every },
       })
     : [];
   if (has('worker')) {
@@ -55,8 +52,10 @@ export function openJobs(
     own.push(recurring(HOUR_MS / 4, 'reconnect-flags', () => clearStaleFlags({ db, events }), log));
   }
   if (has('projector') && settings.archive.enabled) own.push(archiving(settings, engines, log, metrics));
-  const declared = [...JOBS, ...(own as JobDeclaration<JobTools>[])];
-  const names = [...(has('worker') ? JOBS : []), ...own].map(({ name }) => name);
+  // Projectors enqueue them as well.
+  const shared = [...JOBS, lateRecordsJob({ db, events, ...sessions }) as JobDeclaration<JobTools>];
+  const declared = [...shared, ...(own as JobDeclaration<JobTools>[])];
+  const names = [...(has('worker') ? shared : []), ...own].map(({ name }) => name);
   const erasing = erasingOn(engines);
   const services: Omit<JobTools, 'act'> = {
     db: engines.db,

@@ -1,7 +1,8 @@
 import { dropAbandonedProfiles } from '../../services/identity/abandoned-profiles';
 import { sweepRefreshes } from '../../services/chat/person-profiles';
 import { sweepSends } from '../../services/chat/sends';
-import { correctSessions, sweepSessionRows, sweepSessions } from '../../services/history/stream-sessions';
+import { correctSessions } from '../../services/history/session-corrections';
+import { sweepSessionRows, sweepSessions } from '../../services/history/stream-sessions';
 import { sweepGrants } from '../../services/connections/connection-grants';
 import { sweepLastUses } from '../../access/authentication/last-uses';
 import { sweepStates } from '../../services/oauth/oauth-states';

@@ -1,7 +1,7 @@
 import { unzipSync } from 'fflate';
 import { v7 as uuid } from 'uuid';
 import { TOPICS, type RecordEnvelope } from '../../domain/common/records';
-import { correctSessions } from '../../services/history/stream-sessions';
+import { correctSessions } from '../../services/history/session-corrections';
 import { replayTopic } from '../../maintenance/archive/replay';
 import { testDatabase } from '../support/database';
 import { engines, type Engines } from '../support/projections';
@@ -520,6 +520,37 @@ describe('a late broadcast', () => {
       ...['stream_session:begun', 'stream_session:finalized', 'stream_session:stream_added'],
       ...['stream_session:merged', 'stream_session:stream_added', 'stream_session:corrected'],
     ]);
+  });
+
+  test('or event corrects a session that was counted long ago; rows that are gone lower no figure', async () => {
+    const { db } = server.database!;
+    await broadcast(-500, -490);
+    const [session] = await settled(-501, -489, 1);
+    const say = (text: string) =>
+      on.records.append(TOPICS.chat_events, [said('5', text, -495, 0, { platform: 'kick' })]);
+    const messages = (many: number) =>
+      eventually(async () => {
+        const [only] = await between(-501, -489);
+        return only!['total_messages'] === many ? only : undefined;
+      }, `${many} messages`);
+    // Neither check of recent counts finds the session any more.
+    await db.query(`update stream_sessions set counted_at = now() - interval '3 days' where id = $1`, [session!.id]);
+    await say('late');
+    await messages(1);
+    await events(record('kick:follower', at(-494), { follower: { user_id: 7 } }));
+    await eventually(async () => (await between(-501, -489))[0]!['new_followers'] === 1 || undefined, 'the follower');
+    await db.query(`delete from platform_chat_messages where account_id = $1 and created_at between $2 and $3`, [
+      account_id,
+      at(-500),
+      at(-490),
+    ]);
+    await say('after the loss');
+    await say('and one more');
+    await broadcast(-520, -510);
+    await settled(-521, -509, 1);
+    const late_jobs = () => db.query(`select 1 from graphile_worker.jobs where task_identifier like '%late-records%'`);
+    await eventually(async () => (await late_jobs()).length === 0 || undefined, 'the jobs of late records');
+    await messages(1);
   });
 
   test('joins no deleted session', async () => {

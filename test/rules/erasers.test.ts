@@ -65,6 +65,7 @@ const NOTHING_PERSONAL: Readonly<Record<string, readonly string[]>> = {
     'chat_sends',
     'public_channel_stats',
     'session_claims',
+    'session_row_counts',
     'merged_sessions',
     'pending_session_merges',
     'widget_access',

@@ -5,7 +5,7 @@ import type { Tracing } from '../../../engines/tracing/port';
 import type { Wakeups } from '../../../engines/wakeups/port';
 import { allSettledOrThrow } from '../../../lib/async/all-settled';
 import type { JobRequest } from '../../../kernel/job';
-import type { Projection } from '../../../kernel/projection';
+import type { ApplyMode, Projection } from '../../../kernel/projection';
 import { commitBatch, type Batch } from '../drive/batch';
 import { beginBatchSpan } from '../drive/batch-trace';
 import { CheckpointLost, isEventProjection, type Move } from './checkpoints';
@@ -35,6 +35,8 @@ export interface CommitsDeps {
   progress: Progress;
   /** Required when a projection requests jobs. */
   jobs?: JobRequests;
+  /** See {@link ApplyMode}. */
+  jobsOf?: ApplyMode['jobsOf'];
   /** Milliseconds behind and without progress after which the projection is restarted. */
   stall_ms: number;
 }
@@ -77,7 +79,7 @@ export class Commits {
   }
 
   private async commitPart(life: ConsumerRun, engine: string, batch: Batch): Promise<void> {
-    const { db, metrics, wakeups, log, tracing, jobs, stall_ms } = this.deps;
+    const { db, metrics, wakeups, log, tracing, jobs, jobsOf, stall_ms } = this.deps;
     const p = this.projection;
     if (life.left) throw new CheckpointLost(p.name, batch.moves);
     const label = { projection: p.name };
@@ -88,7 +90,10 @@ export class Commits {
       asked = true;
       await jobs!.enqueueNamed(tx, requests);
     };
-    const { messages, parked } = await commitBatch(db, p, engine, batch, stall_ms, enqueue).catch((error: unknown) => {
+    const { messages, parked } = await commitBatch(db, p, engine, batch, stall_ms, {
+      enqueue,
+      ...(jobsOf && { jobsOf }),
+    }).catch((error: unknown) => {
       span?.end(error);
       throw error;
     });

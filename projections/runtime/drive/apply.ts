@@ -39,7 +39,10 @@ export async function applyRecords(
     : await takeIntoLedger(p, batch, tx);
   const repeats = p.repeats === undefined ? [] : passed_over.filter((record) => p.repeats!(record));
   if (records.length === 0 && repeats.length === 0) return [];
-  return p.apply(records, tx, { ...mode, again, applied, repeats });
+  const messages = await p.apply(records, tx, { ...mode, again, applied, repeats });
+  const jobs = mode.enqueue === undefined ? [] : (mode.jobsOf?.(p.name, records) ?? []);
+  if (jobs.length > 0) await mode.enqueue!(tx, jobs);
+  return messages;
 }
 
 /**

@@ -33,7 +33,7 @@ export async function commitBatch(
   engine: string,
   batch: Batch,
   idle_ms?: number,
-  enqueue?: ApplyMode['enqueue'],
+  jobs?: Pick<ApplyMode, 'enqueue' | 'jobsOf'>,
 ): Promise<Applied> {
   const attempt = (apply: (tx: Queryable) => Promise<Applied>) =>
     db.transaction(
@@ -50,7 +50,7 @@ export async function commitBatch(
       ({ messages }) => outboxStatement(messages, batch.trace),
     );
   const silent = batch.silent ?? false;
-  const mode: ApplyMode = { rebuilding: false, silent, ...(!silent && enqueue && { enqueue }) };
+  const mode: ApplyMode = { rebuilding: false, silent, ...(!silent && jobs) };
   for (let tries = 0; ; tries += 1) {
     try {
       return await attempt((tx) => applyPlainly(p, batch.items, batch.undecodable, tx, mode));
