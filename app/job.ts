@@ -7,7 +7,21 @@ import type { Queryable } from '../engines/postgres/port';
 import type { HttpClients } from '../vendors/http/port';
 import type { LiveMessages } from './services';
 import type { Act } from './write-path/act';
+import type { Platform } from '../domain/common/vendors';
+import type { PersonalTexts } from '../privacy/subject-keys/port';
+import type { PersonHere } from '../services/chat/person-profiles';
+import type { SendRequest, SendResult } from '../services/chat/send-chat';
 import type { VendorConnections } from '../services/connections/vendor-connections';
+
+/** Calls to the chats of accounts, in a process that runs jobs. */
+export interface ChatCalls {
+  /** As `sendChat`. */
+  send(request: SendRequest): Promise<SendResult>;
+  /** Most characters (code points) of a message. */
+  maxCharacters(platform: Platform): number;
+  /** Fetches details of a person, unless they are fresh. */
+  enrich(person: PersonHere): Promise<void>;
+}
 
 /** Dependencies of a job, besides its payload. */
 export interface JobTools {
@@ -28,6 +42,10 @@ export interface JobTools {
   records: Pick<RecordLog, 'append'>;
   /** Sends messages that are not stored; a later try sends them again. */
   live: LiveMessages;
+  /** Calls to the chats of accounts. */
+  chats: ChatCalls;
+  /** Opens personal texts of rows. */
+  texts: PersonalTexts;
   log: Logger;
 }
 

@@ -21,6 +21,8 @@ export interface ReactionTools {
    * which should begin with the event's id.
    */
   enqueue<Payload>(declared: AreaJob<Payload>, one: Enqueued<Payload>): void;
+  /** Cancels the waiting jobs of an owner, in the transaction that moves the reactor's checkpoint. */
+  cancel(owner: string): void;
   /** Time of the reaction; RFC 3339. */
   now: string;
 }

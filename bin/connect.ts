@@ -1,3 +1,4 @@
+import type { ChatCalls } from '../app/job';
 import { createLog } from '../engines/log/pino';
 import { createPrometheusMetrics } from '../engines/metrics/prometheus';
 import { createArchiveReader } from '../maintenance/archive/reader';
@@ -10,6 +11,11 @@ import { PROJECTIONS, REACTORS } from './areas';
 import { readSettings } from './read-settings';
 import { trimRebuilt } from './upkeep/trim-rebuilt';
 import { ShutdownStack } from '../lib/async/shutdown-stack';
+
+const noCall = (): never => {
+  throw new Error('a command of the command line calls no chat');
+};
+const NO_CHATS: ChatCalls = { send: noCall, maxCharacters: noCall, enrich: noCall };
 
 /**
  * Opens the engines for a command of the command line. With the embedded database it connects to the server that runs
@@ -30,7 +36,7 @@ export async function connect(command: string, { restored = false }: ConnectOpti
   return {
     ...engines,
     projections: PROJECTIONS,
-    reactions: { reactors: REACTORS, jobs: openJobs(parts, at_vendors).jobs },
+    reactions: { reactors: REACTORS, jobs: openJobs(parts, at_vendors, NO_CHATS).jobs },
     readArchived: createArchiveReader(engines),
     trim: trimRebuilt,
     settings,

@@ -14,7 +14,7 @@ import { createReadModelAvailability } from '../projections/runtime/status/read-
 import { PROJECTIONS, VERSIONS } from './areas';
 import { openAdapters } from './vendors/adapters';
 import { openCallers } from './callers';
-import { openChat } from './vendors/chat';
+import { chatCallsOf, openChat } from './vendors/chat';
 import { openConnections } from './vendors/connections';
 import type { Engines } from '../engines/engines';
 import { openEngines } from './engines';
@@ -70,7 +70,8 @@ export async function startNode(options: NodeOptions): Promise<LumioNode> {
     const callers = await openCallers(deps);
 
     const connections = openConnections(deps);
-    const jobs = openJobs(deps, connections.at_vendors);
+    const chat = openChat(deps, connections);
+    const jobs = openJobs(deps, connections.at_vendors, chatCallsOf(deps, chat, callers.logins));
     const runtime = openProjector(deps, jobs.jobs, unbuilt, onFatal);
     const { wait: wait_ms } = settings.read_models;
     const read_models =
@@ -82,7 +83,7 @@ export async function startNode(options: NodeOptions): Promise<LumioNode> {
       db,
       read_models,
       oauth: connections.vendors,
-      chat: openChat(deps, connections),
+      chat,
       ...callers,
     });
     await upgrade({ db: engines.db, events, texts: services.texts }, asOperator('upgrade'));

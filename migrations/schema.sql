@@ -248,6 +248,65 @@ create table audit_log_targets (
   constraint audit_log_targets_pkey PRIMARY KEY (chain, kind, id, part)
 );
 
+create table bot_command_overrides (
+  account_id uuid not null,
+  command_id uuid not null,
+  response text,
+  platforms text[],
+  min_role text,
+  cooldown_global integer,
+  cooldown_user integer,
+  enabled boolean,
+  constraint bot_command_overrides_pkey PRIMARY KEY (account_id, command_id)
+);
+CREATE INDEX bot_command_overrides_command ON public.bot_command_overrides USING btree (command_id);
+
+create table bot_command_user_uses (
+  account_id uuid not null,
+  command_id uuid not null,
+  person text not null,
+  used_at timestamp with time zone not null,
+  expires_at timestamp with time zone not null,
+  constraint bot_command_user_uses_pkey PRIMARY KEY (account_id, command_id, person)
+);
+CREATE INDEX bot_command_user_uses_expires ON public.bot_command_user_uses USING btree (expires_at);
+CREATE INDEX bot_command_user_uses_person ON public.bot_command_user_uses USING btree (person);
+
+create table bot_command_uses (
+  account_id uuid not null,
+  command_id uuid not null,
+  use_count bigint not null default 0,
+  last_used_at timestamp with time zone,
+  constraint bot_command_uses_pkey PRIMARY KEY (account_id, command_id)
+);
+CREATE INDEX bot_command_uses_command ON public.bot_command_uses USING btree (command_id);
+
+create table bot_commands (
+  id uuid not null,
+  account_id uuid,
+  name text not null,
+  name_key text not null,
+  alias text,
+  alias_key text,
+  description text,
+  response_type text not null,
+  response text,
+  automation_id uuid,
+  platforms text[] not null,
+  min_role text not null,
+  cooldown_global integer not null,
+  cooldown_user integer not null,
+  discord_form text not null,
+  enabled boolean not null,
+  created_at timestamp with time zone not null,
+  updated_at timestamp with time zone not null,
+  constraint bot_commands_pkey PRIMARY KEY (id)
+);
+CREATE INDEX bot_commands_account ON public.bot_commands USING btree (account_id, created_at, id);
+CREATE INDEX bot_commands_alias ON public.bot_commands
+  USING btree (account_id, alias_key) WHERE (alias_key IS NOT NULL);
+CREATE INDEX bot_commands_name ON public.bot_commands USING btree (account_id, name_key);
+
 create table bot_connections (
   id uuid not null,
   account_id uuid not null,

@@ -6,6 +6,7 @@ import { destroyKeys, destroyKeysOf } from '../../privacy/subject-keys/transfer'
 import type { Database } from '../../engines/postgres/port';
 import type { Eraser, ErasureServices, RecordEraser } from '../../kernel/eraser';
 import { auditLogEraser } from '../../privacy/erasure/audit-log';
+import { botCommandsEraser } from '../../privacy/erasure/bot-commands';
 import { chatLiveEraser } from '../../privacy/erasure/chat';
 import { eventLogEraser } from '../../privacy/erasure/events';
 import { personNotesEraser } from '../../privacy/erasure/person-notes';
@@ -21,6 +22,7 @@ export const ERASERS: readonly Eraser[] = [
   answersEraser,
   auditLogEraser,
   personNotesEraser,
+  botCommandsEraser,
 ];
 
 /** Dependencies of an erasure, over the engines. */

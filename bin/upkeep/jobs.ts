@@ -1,5 +1,5 @@
 import { clearStaleFlags } from '../../services/connections/connection-flags';
-import type { JobTools } from '../../app/job';
+import type { ChatCalls, JobTools } from '../../app/job';
 import { renewKickSubscriptions, type VendorConnections } from '../../services/connections/vendor-connections';
 import { createPayloadSealing } from '../../engines/jobs/sealing';
 import type { Logger } from '../../engines/log/port';
@@ -12,6 +12,7 @@ import { eraseWithoutKeys } from '../../privacy/erasure/erasure';
 import { eraseUser } from '../../privacy/erasure/erase-person';
 import { reapplyErasures } from '../../privacy/erasure/noted-erasures';
 import { indexAll } from '../../maintenance/archive/subject-index';
+import { createPersonalTexts } from '../../privacy/subject-keys/texts';
 import { actingForJob } from '../../reactors/runtime/acting';
 import { createJobs, type Jobs } from '../../reactors/runtime/jobs';
 import { archiving } from './archiving';
@@ -31,6 +32,7 @@ const HOUR_MS = 3_600_000;
 export function openJobs(
   deps: { settings: Settings; engines: Engines; log: Logger; metrics: Metrics; stops: ShutdownStack },
   connections: VendorConnections,
+  chats: ChatCalls,
 ) {
   const { settings, engines, log, metrics } = deps;
   const has = (role: Role) => settings.roles.includes(role);
@@ -65,6 +67,8 @@ export function openJobs(
     http: openHttp(deps),
     log,
     connections,
+    chats,
+    texts: createPersonalTexts(subject_keys),
     erase: async (user_id) => void (await eraseUser(erasing, user_id)),
     eraseRows: async (hash) => {
       await eraseWithoutKeys(

@@ -1,4 +1,5 @@
 import { dropAbandonedProfiles } from '../../services/identity/abandoned-profiles';
+import { sweepCommandUses } from '../../services/automation/command-uses';
 import { sweepRefreshes } from '../../services/chat/person-profiles';
 import { sweepSends } from '../../services/chat/sends';
 import { correctSessions } from '../../services/history/session-corrections';
@@ -71,6 +72,7 @@ export function upkeep(parts: UpkeepParts): JobDeclaration[] {
     every(DAY_MS, 'events-retention', (signal) => sweepEvents(db, signal)),
     every(DAY_MS, 'chat-retention', (signal) => sweepChat(db, signal)),
     every(HOUR_MS, 'chat-sends', () => sweepSends(db)),
+    every(HOUR_MS, 'bot-command-cooldowns', () => sweepCommandUses(db)),
     every(HOUR_MS, 'profile-cooldowns', () => sweepRefreshes(db)),
     every(HOUR_MS, 'ingest-dead-letters', () => trimParkedWebhooks(db)),
     every(DAY_MS, 'dead-letters', () => trimRetriedLetters(db)),

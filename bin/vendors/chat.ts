@@ -1,5 +1,9 @@
+import type { ChatCalls } from '../../app/job';
 import type { Services } from '../../app/services';
 import { createYoutubeQuota } from '../../ingest/youtube/quota';
+import { createPersonalTexts } from '../../privacy/subject-keys/texts';
+import { enrich } from '../../services/chat/person-profiles';
+import { sendChat } from '../../services/chat/send-chat';
 import { kickChat } from '../../vendors/kick/chat';
 import { trovoChat } from '../../vendors/trovo/chat';
 import { twitchChat } from '../../vendors/twitch/chat';
@@ -9,9 +13,24 @@ import type { OpenConnections } from './connections';
 import { openEmotes } from './emotes';
 import { openHttp } from './http';
 
-/** Calls to the chats of platforms, for operations. */
+/** Calls of jobs to the chats of accounts. */
+export const chatCallsOf = (
+  { settings, engines, db }: Pick<CallersDeps, 'settings' | 'engines' | 'db'>,
+  chat: ReturnType<typeof openChat>,
+  logins: Services['logins'],
+): ChatCalls => {
+  const { events, secrets, subject_keys } = engines;
+  const services = { settings, db, events, secrets, texts: createPersonalTexts(subject_keys), logins, ...chat };
+  return {
+    send: (request) => sendChat(services, request),
+    maxCharacters: (platform) => chat.chat.get(platform)!.max_characters,
+    enrich: (person) => enrich(services, person, false),
+  };
+};
+
+/** Calls to the chats of platforms. */
 export function openChat(
-  deps: CallersDeps,
+  deps: Pick<CallersDeps, 'settings' | 'engines' | 'db' | 'log' | 'metrics' | 'stops'>,
   { tokens }: Pick<OpenConnections, 'tokens'>,
 ): Pick<Services, 'chat' | 'emotes' | 'connection_tokens' | 'spendYoutube'> {
   const { settings, db } = deps;

@@ -34,7 +34,7 @@ export interface CliContext {
   /** Reactors for repeated reactions, and the queue for jobs of repeated work. */
   reactions: {
     reactors: SettleReactionDeps['reactors'];
-    jobs: Pick<Jobs<JobTools>, 'enqueue' | 'enqueueNamed' | 'wake'>;
+    jobs: Pick<Jobs<JobTools>, 'enqueue' | 'enqueueNamed' | 'cancel' | 'wake'>;
   };
   log: Logger;
   /** Present where an archiver moves old records to blobs. */

@@ -9,7 +9,7 @@ import type { Write } from './kept-writes';
 export interface ToolsDeps {
   db: Database;
   events: EventStore;
-  jobs: Pick<Jobs<JobTools>, 'enqueue' | 'wake'>;
+  jobs: Pick<Jobs<JobTools>, 'enqueue' | 'cancel' | 'wake'>;
 }
 
 /**
@@ -41,6 +41,7 @@ export function toolsFor(
     },
     keep: (text, values) => void writes.push({ text, run: (tx) => tx.query(text, values) }),
     enqueue: (declared, one) => void writes.push({ run: (tx) => jobs.enqueue(tx, declared, one), wakes: true }),
+    cancel: (owner) => void writes.push({ run: (tx) => jobs.cancel(tx, owner) }),
     now: now.toISOString(),
   };
 }

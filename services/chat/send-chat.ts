@@ -9,7 +9,7 @@ import { TokenAway } from '../connections/connection-tokens';
 import { personOf } from './known-people';
 import { liveChatFor } from './live-chats';
 import { identityHasher } from '../identity/identities';
-import { type EarlierSend, earlierSend, echoOf, endSend, keepSend, type Send, textHash } from './sends';
+import { dropSend, type EarlierSend, earlierSend, echoOf, endSend, keepSend, type Send, textHash } from './sends';
 import { LoginRefused, type Speaker, speakerFor } from './speakers';
 import { COSTS } from '../../vendors/youtube/port';
 
@@ -29,12 +29,16 @@ export interface SendRequest {
   live_chat_id: string | null;
   /** Keeps the message in the own channel of a shared chat of Twitch. */
   for_source_only: boolean;
+  /** The caller tries again what was certainly not sent and may be sent later: the cause is then kept no longer. */
+  tries_again?: boolean;
 }
 
 export type SendResult =
-  { sent: true; message_id: string | null } | { sent: false; error_code: SendError; error: string };
+  | { sent: true; message_id: string | null }
+  /** `passing`: a limit, or a platform that was not reached; a later try may succeed. */
+  | { sent: false; error_code: SendError; error: string; passing?: true };
 
-type SendServices = Pick<
+export type SendServices = Pick<
   Services,
   'db' | 'events' | 'secrets' | 'texts' | 'settings' | 'connection_tokens' | 'logins' | 'chat' | 'spendYoutube'
 >;
@@ -42,6 +46,10 @@ type SendServices = Pick<
 const failed = (error_code: SendError, error: string): SendResult => ({ sent: false, error_code, error });
 const RECONNECT = failed('login_reconnect_required', 'Log in at the platform again to send messages there');
 const UNKNOWN = failed('internal_error', 'The platform did not answer; it is not known whether the message was sent');
+const UNREACHED: SendResult = {
+  ...{ sent: false, error_code: 'send_failed', passing: true },
+  error: 'The platform could not be reached; nothing was sent',
+};
 const NOT_ECHOED = failed('send_failed', 'The message did not appear in the chat');
 
 /**
@@ -72,7 +80,10 @@ export async function sendChat(services: SendServices, request: SendRequest): Pr
   const text_hash = textHash(hash, id, request.text);
   const intent = { account_id, id, platform, channel_id, speaker_id: speaker.id, speaker_hash, text_hash };
   const kept = await keepSend(db, intent, await paceOf(services, vendor, speaker, intent));
-  if (kept === 'too_fast') return failed('send_failed', 'You are sending messages too quickly');
+  if (kept === 'too_fast') {
+    const error = 'You are sending messages too quickly';
+    return { sent: false, error_code: 'send_failed', error, passing: true };
+  }
   if (kept !== 'kept') return repeated(services, request, kept);
   if (platform === 'youtube' && !(await spends(services, speaker))) {
     await endSend(db, { account_id, id }, 'refused');
@@ -84,7 +95,7 @@ export async function sendChat(services: SendServices, request: SendRequest): Pr
 /** Runs the call and stores its outcome. */
 async function outcome(
   { db }: SendServices,
-  { account_id, cause_id: id }: SendRequest,
+  { account_id, cause_id: id, tries_again = false }: SendRequest,
   call: () => Promise<string | null>,
 ): Promise<SendResult> {
   const end = (status: 'sent' | 'refused' | 'unknown', message_id?: string | null) =>
@@ -96,7 +107,8 @@ async function outcome(
   } catch (error) {
     const result = failureOf(error);
     if (result === null) throw error;
-    await end(result === UNKNOWN ? 'unknown' : 'refused');
+    if (tries_again && !result.sent && result.passing) await dropSend(db, { account_id, id });
+    else await end(result === UNKNOWN ? 'unknown' : 'refused');
     return result;
   }
 }
@@ -104,10 +116,12 @@ async function outcome(
 /** The answer for a failure of the call; null for one of ours. */
 function failureOf(error: unknown): SendResult | null {
   if (error instanceof LoginRefused) return RECONNECT;
-  if (error instanceof ChatRefused) return failed('send_failed', error.message);
+  if (error instanceof ChatRefused) {
+    const refused = { sent: false, error_code: 'send_failed', error: error.message } as const;
+    return error.status === 429 ? { ...refused, passing: true } : refused;
+  }
   if (error instanceof OutcomeUnknown) return UNKNOWN;
-  if (error instanceof NotSent || error instanceof TokenAway)
-    return failed('send_failed', 'The platform could not be reached; nothing was sent');
+  if (error instanceof NotSent || error instanceof TokenAway) return UNREACHED;
   return null;
 }
 

@@ -109,6 +109,18 @@ export async function endSend(
   );
 }
 
+/** Forgets a send that was asked for and certainly not done. */
+export async function dropSend(
+  db: Pick<Queryable, 'query'>,
+  { account_id, id }: Pick<Send, 'account_id' | 'id'>,
+): Promise<void> {
+  await db.query(
+    `delete from chat_sends where account_id = $1 and id = $2 and status = 'asked'`,
+    [account_id, id],
+    'chat-send-drop',
+  );
+}
+
 /** Most messages that are compared with a send. */
 const COMPARED = 20_000;
 

@@ -137,7 +137,7 @@ test('one that is assigned when it is taken away already is forgotten', async ()
     for (const event of await events.read(stream, revisions[stream]! - decided.length + 1)) {
       const kept: [string, readonly unknown[]][] = [];
       const keep = (text: string, values: readonly unknown[]) => void kept.push([text, values]);
-      await lostLogins.react(event, { act, db: t.db, keep, enqueue: () => undefined, now });
+      await lostLogins.react(event, { act, db: t.db, keep, enqueue: () => undefined, cancel: () => undefined, now });
       for (const [text, values] of kept) await t.db.query(text, values);
     }
   };

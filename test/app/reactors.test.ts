@@ -99,7 +99,12 @@ describe('reactors', () => {
         eraseRows: async () => undefined,
         // No job here speaks with a vendor.
         ...{ connections: undefined as never, act: undefined as never },
-        ...{ records: undefined as never, live: undefined as never },
+        ...{
+          records: undefined as never,
+          live: undefined as never,
+          chats: undefined as never,
+          texts: undefined as never,
+        },
       },
       log,
       metrics: noMetrics,

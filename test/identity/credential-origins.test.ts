@@ -100,7 +100,7 @@ describe('what was made in a session', () => {
 
     const writes: [string, readonly unknown[]][] = [];
     await loginGrants.react({ type: 'user:login_disconnected', data: removed } as unknown as StoredEvent, {
-      ...{ act, db: t.db, now, enqueue: () => undefined },
+      ...{ act, db: t.db, now, enqueue: () => undefined, cancel: () => undefined },
       keep: (text, values) => void writes.push([text, values]),
     });
     for (const [text, values] of writes) await t.db.query(text, values);

@@ -321,6 +321,7 @@ describe('in the database', () => {
       db: t.db,
       keep: (text: string, values: readonly unknown[]) => void kept.push([text, values]),
       enqueue: () => undefined,
+      cancel: () => undefined,
       now: new Date().toISOString(),
     };
     const [stored] = await on.events.read(sessionStream(old.session_id));

@@ -309,7 +309,12 @@ test('the command lists, shows, retries and drops, with exit codes', async () =>
       projections,
       reactions: {
         reactors: [],
-        jobs: { enqueue: async () => undefined, enqueueNamed: async () => undefined, wake: () => undefined },
+        jobs: {
+          enqueue: async () => undefined,
+          enqueueNamed: async () => undefined,
+          cancel: async () => 0,
+          wake: () => undefined,
+        },
       },
       log: silentLog,
       close: async () => undefined,

@@ -32,6 +32,7 @@ const NOTHING_PERSONAL: Readonly<Record<string, readonly string[]>> = {
     'active_service_keys',
     'account_roles',
     'admin_roles',
+    'bot_command_uses',
     'bot_connections',
     'channel_connections',
     ...KEY_IDS,
@@ -98,6 +99,8 @@ const NOTHING_PERSONAL: Readonly<Record<string, readonly string[]>> = {
   "the tenant's own words about itself": [
     'accounts',
     'api_keys',
+    'bot_command_overrides',
+    'bot_commands',
     'broadcast_figures',
     'channel_status',
     'live_session_figures',
@@ -173,6 +176,7 @@ function uncleaned(projections: readonly Projection[], declared: EventCatalogue)
   const personal = [...declared].filter(([, one]) => Object.keys(one.personal).length > 0);
   const types = new Set(personal.map(([type]) => type));
   return projections
+    .filter(({ tables }) => tables.length > 0)
     .filter(({ from }) => from.kind === 'topic' || from.types.some((type) => types.has(type)))
     .filter(
       ({ name, tables }) =>

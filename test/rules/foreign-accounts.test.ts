@@ -168,6 +168,12 @@ describe('every operation, called from another account', () => {
     things['/v1/overlay-shared-links'] = made_link.body.data.id;
     const made_folder = await owner.send('POST', '/v1/overlay-folders', { name: secret });
     things['/v1/overlay-folders'] = made_folder.body.data.id;
+    const commanded = { response_type: 'text', response: secret };
+    for (const [name, path] of [
+      ['secret', '/v1/bot-commands'],
+      ['secret-2', '/v1/admin/bot-commands'],
+    ] as const)
+      things[path] = (await owner.send('POST', '/v1/bot-commands', { ...commanded, name })).body.data.id;
     things['/v1/history/shared-links'] = link.body.data.id;
     const watched = await owner.send('POST', '/v1/watchlist', { platform: 'twitch', channel: 'watched' });
     things['/v1/watchlist'] = watched.body.data.id;
@@ -325,6 +331,13 @@ describe('every operation, called from another account', () => {
       kind: 'CHANNEL',
       channel_mode: 'SYSTEM',
       bot_mode: 'SYSTEM',
+      alias: 'strange',
+      response: 'Hi',
+      automation_id: null,
+      min_role: 'vip',
+      cooldown_global: 1,
+      cooldown_user: 1,
+      discord_form: 'both',
       cursor: Buffer.from(JSON.stringify(['2999-01-01T00:00:00Z', 1, randomUUID()])).toString('base64url'),
     };
     own_examples = {
@@ -341,6 +354,11 @@ describe('every operation, called from another account', () => {
       adminDeleteSeToken: { id: await tip('kick') },
       createOverlaySharedLink: { expires_at: ends },
       createWidget: { type: 'text' },
+      createBotCommand: { response_type: 'text' },
+      updateBotCommand: { response_type: 'text', name: 'Strange', alias: 'strange-2' },
+      adminCreateBotCommand: { response_type: 'text' },
+      adminUpdateBotCommand: { response_type: 'text' },
+      adminBotCommands: { scope: 'global' },
       grantWidgetAccess: { user_id },
       revokeWidgetAccess: { user_id },
       grantOverlayAccess: { user_id },
@@ -461,8 +479,9 @@ describe('every operation, called from another account', () => {
 
   test('the owner is answered by each of the operations that were aimed at what is theirs', async () => {
     const headers = { authorization: `Bearer ${server.credentials.access_token}` };
-    // An owner neither leaves nor is sent away, nor given another role.
+    // An owner neither leaves nor is sent away, nor given another role; only commands of all accounts have overrides.
     const refused = ['leaveAccount', 'removeMember', 'updateMemberRole'];
+    refused.push('setBotCommandOverride', 'deleteBotCommandOverride');
     const aimed = OPERATIONS.filter(
       ({ name, input, graphql }) => graphql !== null && 'id' in shapeOf(input, 'input') && !refused.includes(name),
     );

@@ -41,6 +41,7 @@ const CLIENT = {
 export const WEB = 'https://app.example';
 const BACK = `${WEB}/connections`;
 const THEIR_APP = { client_id: 'their-app', client_secret: 'their-secret' };
+const COMMAND = { response_type: 'text', response: 'Hi' };
 /** Shown to nobody, and only its hash was kept. */
 const NOT_SHOWN = { repeated: 409 };
 const id =
@@ -127,6 +128,14 @@ export const CALLS: Readonly<Record<string, Call>> = {
   rotateWidgetToken: { input: id('widget') },
   grantWidgetAccess: { input: ({ widget, member }) => ({ id: widget, user_id: member, role: 'viewer' }) },
   revokeWidgetAccess: { input: ({ bound_widget, bound_member }) => ({ id: bound_widget, user_id: bound_member }) },
+  createBotCommand: { input: () => ({ ...COMMAND, name: 'walked' }) },
+  updateBotCommand: { input: id('command', { name: 'renamed' }) },
+  deleteBotCommand: { input: id('needless_command') },
+  setBotCommandOverride: { input: id('global_command', { enabled: false }) },
+  deleteBotCommandOverride: { input: id('overridden_command') },
+  adminCreateBotCommand: { input: () => ({ ...COMMAND, name: 'walked' }) },
+  adminUpdateBotCommand: { input: id('global_command', { name: 'renamed' }) },
+  adminDeleteBotCommand: { input: id('needless_global_command') },
   updateCrawlerScope: { input: () => ({ enabled: false, platforms: ['kick'] }) },
   addToCrawlerWatchlist: { input: () => ({ platform: 'twitch', channel: 'somebody' }) },
   removeFromCrawlerWatchlist: { input: id('needless_watched') },
@@ -372,6 +381,11 @@ export async function prepareCalls(
   made.bound_member = member.user_id;
   await owner.send('PUT', `/v1/overlays/${made.drawn_overlay}/access/${made.bound_member}`, { role: 'viewer' });
   await owner.send('PUT', `/v1/widgets/${made.bound_widget}/access/${made.bound_member}`, { role: 'viewer' });
+  const commanded = (name: string) => ({ ...COMMAND, name });
+  await keep('/v1/bot-commands', commanded, ['command', 'needless_command']);
+  const of_all = ['global_command', 'overridden_command', 'needless_global_command'];
+  await keep('/v1/admin/bot-commands', commanded, of_all);
+  await owner.send('PUT', `/v1/bot-commands/${made.overridden_command}/override`, { enabled: false });
   for (const name of ['sound', 'needless_sound']) made[name] = await uploadedSound(base_url, access_token);
   made.needless_watched = (await post('/v1/watchlist', { platform: 'kick', channel: 'needless' })).id;
   [made.needless_report, made.report] = await finishedStreams(base_url, credentials);

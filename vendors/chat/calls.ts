@@ -7,7 +7,7 @@ import { ChatRefused } from './port';
 /** Most characters of a platform's message that are passed on. */
 const MESSAGE = 300;
 /** Longest wait for a platform's chat: somebody waits for the answer. */
-const CALL_MS = 8_000;
+const CALL_MS = 5_000;
 
 /** Bodies of refusals: `{message}` of Twitch, Kick and Trovo, `{error: {message}}` of Google. */
 const Refusal = z.object({

@@ -1,0 +1,95 @@
+import type { Platform } from '../../domain/common/vendors';
+import { FREE_PLAN_ID } from '../../domain/billing/plan-limits';
+import { type Queryable, textArray } from '../../engines/postgres/port';
+
+/**
+ * Condition that a flag of plans is on for the account of this column: the operator's switch, the plan, the account's
+ * own setting. As `flagReason` of domain/operators/feature-flags.ts.
+ */
+export const flagIsOn = (flag: string, account: string): string => `(
+  not exists (select from feature_flags f where f.key = '${flag}' and not f.enabled)
+  and coalesce((select o.enabled from account_feature_overrides o where o.account_id = ${account} and o.flag = '${flag}'),
+    (select p.enabled from plan_features p where p.flag = '${flag}' and p.plan_id =
+      coalesce((select a.plan_id from account_plans a where a.account_id = ${account}), '${FREE_PLAN_ID}')),
+    false))`;
+
+/** A channel in which a bot may act. */
+export interface BotPlace {
+  account_id: string;
+  platform: Platform;
+}
+
+/** Predicate of the channels in which the account lets a bot act, while its plan has bots. */
+export async function placesWithBot(
+  db: Pick<Queryable, 'query'>,
+  places: readonly BotPlace[],
+): Promise<(place: BotPlace) => boolean> {
+  const accounts = [...new Set(places.map(({ account_id }) => account_id))];
+  const rows = await db.query<BotPlace & Record<string, unknown>>(
+    `select c.account_id, c.platform from channel_connections c
+     where c.account_id = any($1::text[]::uuid[]) and c.bot_enabled and ${flagIsOn('feature:bots', 'c.account_id')}`,
+    [textArray(accounts)],
+    'places-with-bot',
+  );
+  const found = new Set(rows.map(({ account_id, platform }) => `${account_id} ${platform}`));
+  return ({ account_id, platform }) => found.has(`${account_id} ${platform}`);
+}
+
+/** A person on a platform. */
+export interface Author {
+  platform: string;
+  platform_user_id: string;
+}
+
+const authorKey = ({ platform, platform_user_id }: Author) => `${platform} ${platform_user_id}`;
+
+/** Whether an author is a bot that is connected to this installation, by any account or by its operator. */
+export async function installedBots(
+  db: Pick<Queryable, 'query'>,
+  authors: readonly Author[],
+): Promise<(author: Author) => boolean> {
+  const rows = await db.query<Author & Record<string, unknown>>(
+    `select a.platform, a.platform_user_id
+     from unnest($1::text[], $2::text[]) a (platform, platform_user_id)
+     where exists (select from bot_connections b
+         where b.platform = a.platform and b.platform_user_id = a.platform_user_id)
+       or exists (select from system_connections s
+         where s.platform = a.platform and s.bot_user_id = a.platform_user_id)`,
+    [textArray(authors.map(({ platform }) => platform)), textArray(authors.map((author) => author.platform_user_id))],
+    'installed-bots',
+  );
+  const found = new Set(rows.map(authorKey));
+  return (author) => found.has(authorKey(author));
+}
+
+/** A message in an account's own room. */
+export interface SaidMessage {
+  account_id: string;
+  message_id: string | null;
+}
+
+/** Seconds in which a send whose outcome is not stored yet may be echoed. */
+const ECHO_SECONDS = 15;
+
+/**
+ * Whether a message of a bot that is the channel itself was sent by this installation: its send names the message, or
+ * a send of the account has no stored outcome yet.
+ */
+export async function sentHere(
+  db: Pick<Queryable, 'query'>,
+  messages: readonly SaidMessage[],
+): Promise<(message: SaidMessage) => boolean> {
+  if (messages.length === 0) return () => false;
+  const accounts = [...new Set(messages.map(({ account_id }) => account_id))];
+  const rows = await db.query<SaidMessage & Record<string, unknown>>(
+    `select account_id, message_id from chat_sends
+     where account_id = any($1::text[]::uuid[])
+       and (message_id = any($2::text[]) or (message_id is null and status in ('asked', 'unknown')
+         and asked_at > clock_timestamp() - make_interval(secs => ${ECHO_SECONDS})))`,
+    [textArray(accounts), textArray(messages.flatMap(({ message_id }) => message_id ?? []))],
+    'sent-here',
+  );
+  const named = new Set(rows.map((row) => `${row.account_id} ${row.message_id}`));
+  return ({ account_id, message_id }) =>
+    named.has(`${account_id} null`) || (message_id !== null && named.has(`${account_id} ${message_id}`));
+}

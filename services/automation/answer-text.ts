@@ -1,0 +1,64 @@
+import { randomInt } from 'node:crypto';
+import { argumentValues, cutTo, expand, uptimeText } from '../../domain/automation/expansion';
+import type { UsedCommand } from '../../domain/automation/command-answers';
+import type { Platform } from '../../domain/common/vendors';
+import type { Queryable } from '../../engines/postgres/port';
+import type { PersonalTexts } from '../../privacy/subject-keys/port';
+import { readChannelName } from '../connections/channel-names';
+import { flagIsOn } from './account-bots';
+
+interface TextServices {
+  db: Queryable;
+  texts: PersonalTexts;
+}
+
+/** Text that answers a use of a command, at most as long as the platform allows. */
+export async function answerText(
+  services: TextServices,
+  response: string,
+  used: UsedCommand & { count: number },
+  most_characters: number,
+): Promise<string> {
+  const { account_id, platform, channel_id, count } = used;
+  const user = used.user ?? '';
+  const values = {
+    ...{ user, platform, count: String(count), ...argumentValues(used.args ?? '', user) },
+    channel: (await readChannelName(services, { platform, platform_channel_id: channel_id })) ?? '',
+    uptime: await uptimeOf(services.db, account_id, platform),
+    song: response.includes('{{song}}') ? await songOf(services.db, account_id) : '',
+  };
+  return cutTo(expand(response, values, randomInt).trim(), most_characters);
+}
+
+/** Empty while the channel is not on air. */
+async function uptimeOf(db: Queryable, account_id: string, platform: Platform): Promise<string> {
+  const [row] = await db.query<{ ms: number | null }>(
+    `select (extract(epoch from clock_timestamp() - min(started_at)) * 1000)::float8 as ms from channel_status
+     where account_id = $1 and platform = $2 and is_online`,
+    [account_id, platform],
+    'bot-uptime',
+  );
+  return row?.ms === null || row === undefined ? '' : uptimeText(row.ms);
+}
+
+/** Hours after which the state of a player is unknown. */
+const SONG_HOURS = 12;
+
+/** The song that the account plays; empty without `widget:spotify_now_playing`. */
+async function songOf(db: Queryable, account_id: string): Promise<string> {
+  const [row] = await db.query<{ name: string | null; artists: string | null; is_playing: boolean | null }>(
+    `select e.raw #>> '{item,name}' as name, (e.raw ->> 'is_playing')::boolean as is_playing,
+       (select string_agg(a ->> 'name', ', ') from json_array_elements(
+         case json_typeof(e.raw #> '{item,artists}') when 'array' then e.raw #> '{item,artists}' else '[]' end) a)
+         as artists
+     from platform_event_logs e
+     where e.account_id = $1 and e.type in ('spotify:track', 'spotify:play', 'spotify:pause', 'spotify:skip')
+       and e.created_at > now() - make_interval(hours => ${SONG_HOURS})
+       and ${flagIsOn('widget:spotify_now_playing', '$1::uuid')}
+     order by e.created_at desc limit 1`,
+    [account_id],
+    'bot-song',
+  );
+  if (row === undefined || row.is_playing !== true || row.name === null) return '';
+  return row.artists === null ? row.name : `${row.artists} - ${row.name}`;
+}

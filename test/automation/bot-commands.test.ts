@@ -1,0 +1,343 @@
+import { randomUUID } from 'node:crypto';
+import { argumentValues, commandIn, cutTo, expand, uptimeText } from '../../domain/automation/expansion';
+import { startServer, type TestServer } from '../support/server';
+import { ApiClient, eventually, VendorCloud } from '../support/vendor-cloud';
+import { FakeChatCloud } from '../vendors/chat-cloud';
+
+describe('a template', () => {
+  const values = { user: '{{args}}', args: 'a b', arg: { 1: 'a' }, empty: '' };
+  const first = () => 0;
+
+  test.each([
+    ['{{user}} {{arg.1}} {{arg.2}} {{arg}} {{args}}', '{{args}} a   a b'],
+    ['{{ user }} {user} {{}} {{a-b}}', '{{ user }} {user} {{}} {{a-b}}'],
+    ['{{constructor}}{{arg.constructor}}{{user.length}}{{__proto__.a}}', ''],
+    ['{{random:one, two}}{{random:}}', 'one'],
+  ])('%s becomes %s', (template, text) => expect(expand(template, values, first)).toBe(text));
+
+  test('a command is the first word, and texts are cut by characters', () => {
+    expect(commandIn(' !Hug  @ada  hi ')).toEqual({ word: 'Hug', args: '@ada  hi' });
+    expect([commandIn('say !hug'), commandIn('! hug')]).toEqual([null, null]);
+    expect(argumentValues('@ada hi', 'bob')).toEqual({ args: '@ada hi', arg: { 1: '@ada', 2: 'hi' }, target: 'ada' });
+    expect(argumentValues('', 'bob').target).toBe('bob');
+    expect(cutTo('a😀b', 2)).toBe('a😀');
+    expect([7_500_000, 63_000, 5_000].map(uptimeText)).toEqual(['2h 5m', '1m 3s', '5s']);
+  });
+});
+
+const WEB = 'https://app.example';
+let cloud: FakeChatCloud;
+let server: TestServer;
+let owner: ApiClient;
+let stranger: ApiClient;
+beforeAll(async () => {
+  cloud = await new FakeChatCloud().start();
+  server = await startServer({
+    env: { ...cloud.env(), LUMIO_HOSTS__WEB: WEB, LUMIO_AUTH__DEVELOPMENT_LOGINS: 'true' },
+  });
+  owner = new ApiClient(server.base_url, server.credentials.access_token);
+  stranger = new ApiClient(server.base_url, server.credentials.other.access_token);
+});
+afterAll(async () => {
+  await server?.dispose();
+  await cloud?.close();
+});
+
+const PATH = '/v1/bot-commands';
+const make = async (body: object, path = PATH) => {
+  const answer = await owner.send('POST', path, { response_type: 'text', response: 'Hi', ...body });
+  return { status: answer.status, body: answer.body.data ?? answer.body };
+};
+const patch = async (id: string, body: object, path = PATH) => {
+  const answer = await owner.send('PATCH', `${path}/${id}`, body);
+  return { status: answer.status, body: answer.body.data ?? answer.body };
+};
+const remove = async (path: string, api = owner) => (await api.send('DELETE', path, undefined)).status;
+
+describe('commands', () => {
+  test('are made, listed, changed and deleted on both protocols', async () => {
+    const made = await make({ name: '!Hello', alias: 'hi', description: 'Greets' });
+    expect(made).toMatchObject({
+      status: 201,
+      body: {
+        ...{ name: 'Hello', alias: 'hi', description: 'Greets', response_type: 'text', response: 'Hi' },
+        ...{ platforms: ['twitch', 'youtube', 'kick', 'trovo', 'discord'], min_role: 'everyone', enabled: true },
+        ...{ cooldown_global: 0, cooldown_user: 0, discord_form: 'both', use_count: 0, override: null },
+        account_id: server.credentials.account_id,
+      },
+    });
+    const { id } = made.body;
+    expect((await owner.get(`${PATH}/${id}`)).body.data).toMatchObject({ id, name: 'Hello' });
+    const { data } = await owner.gql('{ botCommands { total items { id name useCount override { enabled } } } }');
+    expect(data.botCommands).toEqual({ total: 1, items: [{ id, name: 'Hello', useCount: 0, override: null }] });
+    const changed = await patch(id, { alias: null, platforms: ['kick', 'kick'], description: '' });
+    expect(changed).toMatchObject({ status: 200, body: { alias: null, platforms: ['kick'], description: null } });
+    expect((await stranger.get(PATH)).body._meta.total).toBe(0);
+    expect((await stranger.get(`${PATH}/${id}`)).status).toBe(404);
+    expect((await stranger.send('PATCH', `${PATH}/${id}`, { name: 'x' })).status).toBe(404);
+    expect([await remove(`${PATH}/${id}`, stranger), await remove(`${PATH}/${id}`)]).toEqual([404, 204]);
+    expect(await remove(`${PATH}/${id}`)).toBe(404);
+  });
+
+  test('a name or alias is taken once without case, and free again afterwards', async () => {
+    const first = await make({ name: 'Song', alias: 'Track' });
+    const second = await make({ name: 'other' });
+    for (const body of [{ name: 'TRACK' }, { name: 'x', alias: 'song' }])
+      expect(await make(body)).toMatchObject({ status: 409, body: { error: 'CONFLICT' } });
+    expect(await patch(second.body.id, { alias: 'track' })).toMatchObject({ status: 409 });
+    // A refused command holds nothing; equal name and alias are one.
+    const third = await make({ name: 'x', alias: 'X' });
+    expect(third.status).toBe(201);
+    expect((await patch(first.body.id, { name: 'track', alias: null })).status).toBe(200);
+    expect((await patch(second.body.id, { alias: 'song' })).status).toBe(200);
+    expect((await patch(third.body.id, { alias: null })).status).toBe(200);
+    expect(await make({ name: 'y', alias: 'x' })).toMatchObject({ status: 409 });
+    for (const { body } of [first, second, third]) await remove(`${PATH}/${body.id}`);
+    const again = await make({ name: 'song', alias: 'track' });
+    expect(again.status).toBe(201);
+    await remove(`${PATH}/${again.body.id}`);
+  });
+
+  test.each([
+    [{ name: '!' }, 400],
+    [{ name: 'a b' }, 400],
+    [{ name: 'a'.repeat(51) }, 400],
+    [{ name: 'n', response: null }, 400],
+    [{ name: 'n', response: 'x'.repeat(2001) }, 400],
+    [{ name: 'n', platforms: [] }, 400],
+    [{ name: 'n', cooldown_user: 86_401 }, 400],
+    [{ name: 'n', cooldown_user: 0.5 }, 400],
+    [{ name: 'n', response_type: 'automation' }, 400],
+    [{ name: 'n', response_type: 'automation', automation_id: 'no id' }, 400],
+    [{ name: 'n', response_type: 'automation', automation_id: randomUUID() }, 404],
+  ])('%j is answered with %i', async (body, status) => {
+    expect((await make(body)).status).toBe(status);
+    expect((await owner.get(PATH)).body._meta.total).toBe(0);
+  });
+
+  test('one Idempotency-Key makes one command', async () => {
+    const body = { name: 'once', response_type: 'template', response: 'Hi', automation_id: 'ignored' };
+    const once = () => owner.send('POST', PATH, body, { 'idempotency-key': 'once' });
+    const [first, second] = [await once(), await once()];
+    expect([second.status, second.body]).toEqual([201, first.body]);
+    await remove(`${PATH}/${first.body.data.id}`);
+  });
+
+  test('operators make commands of all accounts, which accounts override', async () => {
+    const GLOBAL = '/v1/admin/bot-commands';
+    expect((await stranger.send('POST', GLOBAL, { name: 'no' })).status).toBe(403);
+    const made = await make({ name: 'rules', min_role: 'subscriber' }, GLOBAL);
+    expect(made).toMatchObject({ status: 201, body: { account_id: null, name: 'rules' } });
+    const { id } = made.body;
+    // The namespace of accounts is another one.
+    const own = await make({ name: 'rules' });
+    expect(own.status).toBe(201);
+    expect((await stranger.get(PATH)).body.data).toMatchObject([{ id, account_id: null, override: null }]);
+    expect(await patch(id, { name: 'mine' })).toMatchObject({ status: 403 });
+    expect(await remove(`${PATH}/${id}`)).toBe(403);
+    const listed = async (scope: string) =>
+      (await owner.get(`${GLOBAL}?scope=${scope}`)).body.data.map((one: { id: string }) => one.id);
+    expect([await listed('global'), await listed('account')]).toEqual([[id], [own.body.id]]);
+
+    const override = (body: object, of = id) => owner.send('PUT', `${PATH}/${of}/override`, body);
+    expect((await override({ min_role: 'follower' })).status).toBe(400);
+    expect((await override({ enabled: false }, own.body.id)).status).toBe(404);
+    expect((await override({ min_role: 'moderator', response: 'Mine' })).body.data).toMatchObject({
+      response: 'Hi',
+      override: { response: 'Mine', platforms: null, min_role: 'moderator', cooldown_user: null, enabled: null },
+    });
+    expect((await stranger.get(`${PATH}/${id}`)).body.data).toMatchObject({ override: null });
+    const replaced = await owner.gql(
+      `mutation { setBotCommandOverride(id: "${id}", input: { enabled: false }) { override { response enabled } } }`,
+    );
+    expect(replaced.data.setBotCommandOverride).toEqual({ override: { response: null, enabled: false } });
+    expect([await remove(`${PATH}/${id}/override`), await remove(`${PATH}/${id}/override`)]).toEqual([204, 404]);
+    expect((await patch(own.body.id, { name: 'mine' }, GLOBAL)).body).toMatchObject({ name: 'mine' });
+    expect([await remove(`${GLOBAL}/${own.body.id}`), await remove(`${GLOBAL}/${id}`)]).toEqual([204, 204]);
+  });
+});
+
+describe('lines of a chat', () => {
+  let vendors: VendorCloud;
+  let kick: number;
+  const KICK_CHAT = '/public/v1/chat';
+  beforeAll(async () => {
+    vendors = new VendorCloud(server.base_url, server.credentials);
+    kick = Number(server.credentials.connections.kick.platform_channel_id);
+    const begun = await owner.send('POST', '/v1/connections/oauth/kick/start', { kind: 'bot', return_to: WEB });
+    const { code, state } = cloud.login(begun.body.authorize_url, '555');
+    expect((await owner.send('POST', '/v1/connections/oauth/kick/exchange', { code, state })).status).toBe(200);
+  });
+  beforeEach(() => void (cloud.sent.length = 0));
+
+  interface Said {
+    user_id?: number;
+    badges?: string[];
+    at?: string;
+    message_id?: string;
+  }
+  async function say(content: string, { user_id = 42, badges = [], at, message_id = randomUUID() }: Said = {}) {
+    const created_at = at ?? new Date().toISOString();
+    const body = {
+      message_id,
+      broadcaster: { user_id: kick, username: 'b', channel_slug: 'b' },
+      sender: {
+        ...{ user_id, username: `Name ${user_id}`, channel_slug: `name-${user_id}` },
+        identity: { username_color: '#ffffff', badges: badges.map((type) => ({ type, text: type })) },
+      },
+      content,
+      emotes: null,
+      created_at,
+    };
+    const posted = await vendors.kick('chat.message.sent', Buffer.from(JSON.stringify(body)), message_id, created_at);
+    expect(posted.status).toBe(200);
+    return message_id;
+  }
+  const answers = () => cloud.sent.map(({ body }) => body['content'] as string);
+  /** Waits for the answer of a last line: lines before it are decided then. */
+  async function settled(last: string): Promise<string[]> {
+    await say('!last');
+    await eventually(async () => (answers().includes(last) ? true : undefined), 'the last answer');
+    await eventually(
+      async () =>
+        (
+          await server.database!.db.query(`select 1 from graphile_worker._private_jobs j
+           join graphile_worker._private_tasks t on t.id = j.task_id
+           where t.identifier in ('answer-bot-command', 'look-up-bot-follower')`)
+        ).length === 0
+          ? true
+          : undefined,
+      'no waiting answer',
+    );
+    return answers().filter((text) => text !== last);
+  }
+  let made: string[] = [];
+  const having = async (...commands: object[]) => {
+    for (const one of [{ name: 'last', response: 'last' }, ...commands]) {
+      const { status, body } = await make(one);
+      expect(status).toBe(201);
+      made.push(body.id);
+    }
+  };
+  afterEach(async () => {
+    for (const id of made) await remove(`${PATH}/${id}`);
+    made = [];
+  });
+
+  test('are answered once, as a reply, with the values of the line', async () => {
+    const response = '{{user}} hugs {{target}} ({{count}}, {{platform}}){{uptime}}{{song}}';
+    await having({ name: 'Hug', alias: 'h', response });
+    const message_id = await say('!hUG @ada', { message_id: 'line-1' });
+    // Delivered again by Kick.
+    await say('!hUG @ada', { message_id: 'line-1' });
+    await say('!H');
+    await say('look: !hug');
+    expect((await settled('last')).sort()).toEqual(['Name 42 hugs Name 42 (2, kick)', 'Name 42 hugs ada (1, kick)']);
+    const [first] = cloud.sent.filter(({ body }) => body['content'].includes('ada'));
+    expect(first).toMatchObject({
+      owner: '555',
+      body: { broadcaster_user_id: kick, type: 'user', reply_to_message_id: message_id },
+    });
+    expect((await owner.get(`${PATH}/${made[1]}`)).body.data).toMatchObject({ use_count: 2 });
+  });
+
+  test('of bots, of a weaker role, within a cooldown, or too old have no answer', async () => {
+    await having(
+      { name: 'mods', response: 'mods', min_role: 'moderator' },
+      { name: 'slow', response: 'slow {{user}} {{count}}', cooldown_user: 60 },
+      { name: 'follows', response: 'follows {{user}}', min_role: 'follower' },
+      { name: 'elsewhere', response: 'no', platforms: ['twitch'] },
+      { name: 'off', response: 'no', enabled: false },
+    );
+    await say('!mods');
+    await say('!mods', { badges: ['moderator'] });
+    await say('!mods', { user_id: kick });
+    await say('!slow');
+    await say('!slow');
+    await say('!slow', { user_id: 43 });
+    await say('!slow', { user_id: 555 });
+    await say('!elsewhere');
+    await say('!off');
+    await say('!slow', { user_id: 44, at: new Date(Date.now() - 40_000).toISOString() });
+    await say('!follows', { user_id: 45 });
+    await vendors.kickFollow(46);
+    await eventually(
+      async () => ((await owner.get('/v1/events?types=kick:follower')).body.data.length > 0 ? true : undefined),
+      'the follow',
+    );
+    await say('!follows', { user_id: 46 });
+    expect((await settled('last')).sort()).toEqual(
+      ['mods', 'mods', 'slow Name 42 1', 'slow Name 43 2', 'follows Name 46'].sort(),
+    );
+  });
+
+  test("of a global command are answered as the account overrides it; the account's own wins while disabled", async () => {
+    const { body: global } = await make({ name: 'faq', response: 'global' }, '/v1/admin/bot-commands');
+    await having();
+    await say('!faq');
+    expect(await settled('last')).toEqual(['global']);
+    await owner.send('PUT', `${PATH}/${global.id}/override`, { response: 'ours {{count}}', min_role: 'vip' });
+    cloud.sent.length = 0;
+    await say('!faq');
+    await say('!faq', { badges: ['vip'] });
+    expect(await settled('last')).toEqual(['ours 2']);
+    const { body: own } = await make({ name: 'other', alias: 'faq', enabled: false });
+    made.push(own.id);
+    cloud.sent.length = 0;
+    await say('!faq', { badges: ['vip'] });
+    expect(await settled('last')).toEqual([]);
+    expect((await owner.get('/v1/admin/bot-commands')).body.data).toMatchObject([{ id: global.id, use_count: 2 }]);
+    expect(await remove(`/v1/admin/bot-commands/${global.id}`)).toBe(204);
+  });
+
+  test('a limit is tried again, a cut answer never', async () => {
+    await having({ name: 'limited', response: 'limited' }, { name: 'cut', response: 'cut' });
+    cloud.fail({ path: KICK_CHAT, status: 429 });
+    await say('!limited');
+    await eventually(async () => (answers().includes('limited') ? true : undefined), 'the answer');
+    cloud.fail({ path: KICK_CHAT, status: 'cut' });
+    const calls = cloud.calls.filter(({ path }) => path === KICK_CHAT).length;
+    await say('!cut');
+    await eventually(
+      async () =>
+        (await server.database!.db.query(`select 1 from chat_sends where status = 'unknown'`)).length === 1
+          ? true
+          : undefined,
+      'the unknown outcome',
+    );
+    expect(await settled('last')).toEqual(['limited']);
+    // The cut call, and the last one.
+    expect(cloud.calls.filter(({ path }) => path === KICK_CHAT)).toHaveLength(calls + 2);
+  });
+
+  test('a paused bot, and an account without the feature, answer nothing', async () => {
+    await having({ name: 'paused', response: 'paused' });
+    const toggle = (enabled: boolean) => owner.send('POST', '/v1/bot-toggle', { platform: 'kick', enabled });
+    const bots = (enabled: boolean | null) =>
+      owner.send('PATCH', `/v1/admin/accounts/${server.credentials.account_id}/overrides`, {
+        features: [{ key: 'feature:bots', enabled }],
+      });
+    expect((await toggle(false)).status).toBe(200);
+    await say('!paused');
+    await untilRead();
+    await toggle(true);
+    expect((await bots(false)).status).toBe(200);
+    await say('!paused');
+    await untilRead();
+    expect((await owner.get(PATH)).status).toBe(403);
+    await bots(null);
+    await bots(true);
+    expect(await settled('last')).toEqual([]);
+  });
+
+  /** Waits until the bot has read all lines. */
+  const untilRead = () =>
+    eventually(async () => {
+      const behind = await server.database!.db.query(
+        `select 1 from broker_topics t join broker_partitions p on p.topic_id = t.topic_id
+           left join checkpoints c on c.projection = 'chat-bot' and c.source = t.topic and c.partition = p.partition
+         where t.topic = 'chat-events' and coalesce(c.position, '0')::bigint < p.next_offset`,
+      );
+      return behind.length === 0 ? true : undefined;
+    }, 'the lines to be read');
+});
