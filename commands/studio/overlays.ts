@@ -7,6 +7,7 @@ import { limitOf, PLAN_LIMIT_REACHED } from '../../access/authorization/plan-lim
 import { command, del, patch, permission, post } from '../../app/operation';
 import { newEvents } from '../../app/write-path/event-ids';
 import { layers, layersStream, type Layer } from '../../domain/studio/layers';
+import { copyName } from '../../domain/studio/names';
 import { overlays, overlaysStream, type AccessCopy, type OverlayEvent } from '../../domain/studio/overlays';
 import { entriesOf } from '../../views/studio/access-entries';
 import { layersOf, Overlay, overlayOf } from '../../views/studio/overlays';
@@ -190,7 +191,7 @@ export const duplicateOverlay = command({
           background,
           folder_id,
         },
-        ...{ token_id: newId('token'), token_hash: token.hash, name: `${name.slice(0, 93)} (copy)` },
+        ...{ token_id: newId('token'), token_hash: token.hash, name: copyName(name) },
         most: await limitOf(db, account_id, 'max_overlays'),
       },
       {

@@ -3,6 +3,7 @@ import { limitOf, PLAN_LIMIT_REACHED } from '../../access/authorization/plan-lim
 import { command, del, feature, notFound, patch, permission, post, upload } from '../../app/operation';
 import { actorOf, type Caller } from '../../access/authentication/caller';
 import type { Services } from '../../app/services';
+import { cut, MAX_NAME } from '../../domain/studio/names';
 import { sniffSound, SOUND_TYPES, sounds, soundsChannel, soundsStream } from '../../domain/studio/sounds';
 import { durationOf } from '../../services/studio/sound-files';
 import { soundLink } from '../../services/studio/sound-links';
@@ -17,10 +18,7 @@ const MAX_WAVEFORM = 16 * 1024;
 const name = z.string().trim().min(1).max(100);
 
 const withoutExtension = (filename: string): string =>
-  filename
-    .replace(/\.[^.]*$/, '')
-    .trim()
-    .slice(0, 100) || 'Sound';
+  cut(filename.replace(/\.[^.]*$/, '').trim(), MAX_NAME) || 'Sound';
 
 /** Stores an audio file. Source: spec doc2 §4.2 "Sounds", doc1 §8. */
 export const createSound = command({

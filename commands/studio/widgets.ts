@@ -20,6 +20,7 @@ import {
 import type { Services } from '../../app/services';
 import { configProblem, fullConfig, knownSettings, widgetType } from '../../domain/studio/widget-types';
 import { type Widget as WidgetState, widget, widgetChannel, widgetStream } from '../../domain/studio/widgets';
+import { copyName } from '../../domain/studio/names';
 import { isAccessRole } from '../../domain/studio/access-entries';
 import { entriesOf, isMember } from '../../views/studio/access-entries';
 import type { JsonObject } from '../../lib/json/json';
@@ -196,7 +197,7 @@ export const duplicateWidget = command({
     const widget_id = newId('widget');
     await requireRoom(services, caller, widget_id, refuse);
     const { type, slug, config: settings } = found;
-    const copy = { slug, name: `${found.name.slice(0, 93)} (copy)` };
+    const copy = { slug, name: copyName(found.name) };
     await act(widget, widgetStream(widget_id), {
       type: 'widget:create',
       ...{ widget_id, account_id, created_by: actorOf(caller).user_id, widget_type: slug, name: copy.name },

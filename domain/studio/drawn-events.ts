@@ -1,5 +1,6 @@
 import type { Json } from '../../lib/json/json';
-import { memberAt } from '../../lib/json/paths';
+import { memberAt, parsedJson } from '../../lib/json/paths';
+import { cut } from './names';
 
 /** An event as pages draw it: these members alone, never the vendor's payload. */
 export interface DrawnEvent {
@@ -23,7 +24,7 @@ const paths = (...all: string[]): readonly (readonly string[])[] => all.map((pat
 
 /** Places of members in payloads of all vendors; the first that is there counts. */
 const USER_NAME = paths(
-  ...['user_name', 'username', 'userName', 'display_name', 'displayName', 'nick_name', 'chatter_user_name'],
+  ...['nick_name', 'user_name', 'username', 'userName', 'display_name', 'displayName', 'chatter_user_name'],
   ...['chatter_user_login', 'from_broadcaster_user_name', 'raid.user_name', 'follower.username'],
   ...['subscriber.username', 'gifter.username', 'sender.username', 'redeemer.username', 'authorDetails.displayName'],
   ...['donation.user.username', 'data.displayName', 'data.username', 'user.username', 'event.user_name', 'name'],
@@ -57,7 +58,7 @@ const TITLE = paths('reward.title', 'reward_title', 'title', 'gift.name', 'gift'
 function textAt(payload: Json, places: typeof TIER): string | null {
   for (const path of places) {
     const found = memberAt(payload, path);
-    if (typeof found === 'string' && found !== '') return found.slice(0, MAX_TEXT);
+    if (typeof found === 'string' && found !== '') return cut(found, MAX_TEXT);
   }
   return null;
 }
@@ -89,7 +90,6 @@ export function drawnEvent({ id, type, platform, payload, created_at }: ShownEve
   if (typeof notice === 'string' && notice.startsWith('shared_chat_')) return null;
   const micros = numberAt(payload, MICROS);
   const bits = numberAt(payload, paths('bits', 'cheer.bits'));
-  const giftees = memberAt(payload, ['giftees']);
   return {
     id: id ?? null,
     type,
@@ -98,11 +98,44 @@ export function drawnEvent({ id, type, platform, payload, created_at }: ShownEve
     amount: micros === null ? numberAt(payload, AMOUNT) : micros / 1_000_000,
     currency: bits === null ? textAt(payload, CURRENCY) : 'bits',
     months: numberAt(payload, MONTHS),
-    count: Array.isArray(giftees) ? giftees.length : numberAt(payload, COUNT),
+    count: giftsIn(payload) ?? numberAt(payload, COUNT),
     tier: textAt(payload, TIER),
     message: textAt(payload, MESSAGE),
     title: textAt(payload, TITLE),
     created_at,
+    ...(platform === 'trovo' && drawnContent(payload)),
+    // The name of an order is its number; buyers are not named on a stream.
+    ...(platform === 'shopify' && { user_name: null, title: textAt(payload, paths('title', 'name')) }),
+  };
+}
+
+/** Number of subscriptions given to people whom the payload names. */
+function giftsIn(payload: Json): number | null {
+  const giftees = memberAt(payload, ['giftees']);
+  if (Array.isArray(giftees)) return giftees.length;
+  const { sub_gift = null } = (payload ?? {}) as { sub_gift?: Json };
+  return sub_gift === null ? null : 1;
+}
+
+/** Types of Trovo's messages about subscriptions. */
+const TROVO = { random_gifts: 5005, gift: 5006 } as const;
+
+/** Members of an event in the `content` of Trovo's message: a text, a number, or JSON. */
+function drawnContent(payload: Json): Partial<DrawnEvent> {
+  const content = memberAt(payload, ['content']);
+  const type = numberAt(payload, paths('type'));
+  if (typeof content !== 'string') return {};
+  if (type === TROVO.random_gifts) return { count: numberAt(payload, paths('content')) };
+  if (type === TROVO.gift) return { count: 1 };
+  const parsed = content.startsWith('{') ? parsedJson(content) : null;
+  if (parsed === null) return { tier: /^tier/i.test(content) ? cut(content, MAX_TEXT) : null };
+  const count = numberAt(parsed, paths('num', 'raiderNum'));
+  const each = numberAt(parsed, paths('gift_value'));
+  return {
+    title: textAt(parsed, paths('gift')),
+    count,
+    amount: each === null ? null : each * (count ?? 1),
+    currency: textAt(parsed, paths('value_type')),
   };
 }
 
@@ -145,7 +178,7 @@ export function drawnSong(playing: Json): DrawnSong {
     is_playing: memberAt(playing, ['is_playing']) === true,
     progress_ms: numberAt(playing, paths('progress_ms')),
     title: textAt(item, paths('name')),
-    artist: names.length === 0 ? null : names.join(', ').slice(0, MAX_TEXT),
+    artist: names.length === 0 ? null : cut(names.join(', '), MAX_TEXT),
     cover_url: Array.isArray(images) && images.length > 0 ? textAt(images.at(-1)!, paths('url')) : null,
     duration_ms: numberAt(item, paths('duration_ms')),
   };

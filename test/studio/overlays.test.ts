@@ -151,6 +151,15 @@ describe('layers', () => {
   });
 });
 
+test('a copy of a long name is cut between characters', async () => {
+  const { id } = (await owner.send('POST', '/v1/overlays', { name: `${'x'.repeat(92)}😀😀` })).body.data;
+  const copied = await owner.send('POST', `/v1/overlays/${id}/duplicate`, {});
+  expect(copied.body.data.name).toBe(`${'x'.repeat(92)} (copy)`);
+  const shown = await owner.get(`/v1/overlays/${copied.body.data.id}`);
+  expect(shown.body.data.name).toBe(copied.body.data.name);
+  for (const one of [id, copied.body.data.id]) await owner.send('DELETE', `/v1/overlays/${one}`, undefined);
+});
+
 test('a copy has new layers, a key and a token of its own', async () => {
   const { id, key, access_token } = await made({ name: 'First', width: 800 });
   const { layers } = (await put(id, 0, [{ type: 'text', config: { template: 'Hi' } }])).body.data;

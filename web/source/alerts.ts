@@ -1,6 +1,7 @@
 import { element } from '../dom';
 import { filled, typeFace } from './settings';
 import type { DrawnEvent, Drawing, Labels, PageState } from './types';
+import { usualTemplate } from './usual-alerts';
 
 interface Rule {
   enabled?: boolean;
@@ -16,27 +17,6 @@ interface Rule {
 /** Alerts that wait; older ones are dropped. */
 const MOST_WAITING = 100;
 const DURATION_MS = 5_000;
-/** Templates of the usual alerts, by the action of the event. */
-const USUAL: Readonly<Record<string, string>> = {
-  follower: '{{user_name}} is following now!',
-  raid: '{{user_name}} raids with {{count}} viewers!',
-  subscribe: '{{user_name}} has subscribed!',
-  subscriber: '{{user_name}} has subscribed!',
-  resub: '{{user_name}} has subscribed for {{months}} months! {{message}}',
-  gift: '{{user_name}} gives {{count}} subscriptions!',
-  gift_sub: '{{user_name}} gives {{count}} subscriptions!',
-  gift_upgrade: '{{user_name}} keeps the gifted subscription!',
-  prime_upgrade: '{{user_name}} has upgraded from Prime!',
-  member: '{{user_name}} is a member now!',
-  gift_membership: '{{user_name}} gives {{count}} memberships!',
-  cheer: '{{user_name}} cheers {{amount}} bits! {{message}}',
-  superchat: '{{user_name}}: {{amount}} {{currency}} {{message}}',
-  supersticker: '{{user_name}}: {{amount}} {{currency}}',
-  spell: '{{user_name}} casts {{title}}!',
-  tip: '{{user_name}} tips {{amount}} {{currency}}! {{message}}',
-  order_paid: 'A new order of {{amount}} {{currency}}!',
-};
-
 /** Announces events one at a time; events of before are never announced. */
 export class Alerts implements Drawing {
   readonly element = element('div', 'alerts');
@@ -63,7 +43,10 @@ export class Alerts implements Drawing {
     const event = data as unknown as DrawnEvent;
     const rule = this.ruleOf(event_type, event);
     if (rule === null) return;
-    const text = filled(rule.template ?? usualOf(event_type) ?? '{{user_name}}', { ...event, ...this.labels });
+    const text = filled(rule.template ?? usualTemplate(event_type, event) ?? '{{user_name}}', {
+      ...event,
+      ...this.labels,
+    });
     this.waiting.push({ rule, text: text.trim() });
     if (this.waiting.length > MOST_WAITING) this.waiting.shift();
     if (this.timer === 0) this.next();
@@ -73,8 +56,9 @@ export class Alerts implements Drawing {
     clearTimeout(this.timer);
   }
 
-  private ruleOf(event_type: string, { amount, count }: DrawnEvent): Rule | null {
-    if (Object.keys(this.rules).length === 0) return usualOf(event_type) === undefined ? null : {};
+  private ruleOf(event_type: string, event: DrawnEvent): Rule | null {
+    const { amount, count } = event;
+    if (Object.keys(this.rules).length === 0) return usualTemplate(event_type, event) === undefined ? null : {};
     const rule = Object.hasOwn(this.rules, event_type) ? this.rules[event_type]! : null;
     const reached = amount ?? count ?? 0;
     if (rule === null || rule.enabled === false || reached < (rule.min_amount ?? 0)) return null;
@@ -95,11 +79,6 @@ export class Alerts implements Drawing {
     if (url !== undefined) play(url, volume);
     this.timer = window.setTimeout(() => this.next(), duration_ms);
   }
-}
-
-function usualOf(event_type: string): string | undefined {
-  const action = event_type.slice(event_type.indexOf(':') + 1);
-  return Object.hasOwn(USUAL, action) ? USUAL[action] : undefined;
 }
 
 /** Plays audio of this installation. */
