@@ -1801,6 +1801,22 @@ create table widget_access (
 );
 CREATE INDEX widget_access_account ON public.widget_access USING btree (account_id, user_id);
 
+create table widget_tokens (
+  id uuid not null,
+  kind text not null default 'widget'::text,
+  token_hash text not null,
+  account_id uuid not null,
+  widget_id uuid not null,
+  channel text not null,
+  install_grants text[] not null default '{}'::text[],
+  created_at timestamp with time zone not null,
+  expires_at timestamp with time zone,
+  constraint widget_tokens_pkey PRIMARY KEY (id),
+  constraint widget_tokens_token_hash_key UNIQUE (token_hash)
+);
+CREATE INDEX widget_tokens_account ON public.widget_tokens USING btree (account_id);
+CREATE INDEX widget_tokens_widget ON public.widget_tokens USING btree (widget_id);
+
 create table widgets (
   id uuid not null,
   account_id uuid not null,

@@ -131,7 +131,7 @@ async function sweep(db: Queryable): Promise<void> {
        and not exists (select 1 from (select id from api_keys union all select id from service_keys
                          union all select id from system_keys union all select id from sessions
                          union all select id from popout_tokens where revoked_at is null
-                         union all select id from overlay_tokens
+                         union all select id from overlay_tokens union all select id from widget_tokens
                          union all select client_id from oauth_clients union all select id from oauth_grants) k
                        where k.id = case when r.credential_id ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'
                                          then r.credential_id::uuid end)`,

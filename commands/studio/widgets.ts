@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { actorOf } from '../../access/authentication/caller';
-import { mintBoundToken, revokeBoundTokens } from '../../access/authentication/tokens/bound-tokens';
+import { generateKey } from '../../access/authentication/keys';
+import { revokeBoundTokens } from '../../access/authentication/tokens/bound-tokens';
 import {
   badRequest,
   command,
@@ -19,18 +20,27 @@ import {
 } from '../../app/operation';
 import type { Services } from '../../app/services';
 import { configProblem, fullConfig, knownSettings, widgetType } from '../../domain/studio/widget-types';
-import { type Widget as WidgetState, widget, widgetChannel, widgetStream } from '../../domain/studio/widgets';
+import { MAX_WIDGETS } from '../../domain/studio/widget-counts';
+import {
+  type Widget as WidgetState,
+  widget,
+  widgetChannel,
+  type WidgetEvent,
+  widgetStream,
+} from '../../domain/studio/widgets';
 import { copyName } from '../../domain/studio/names';
 import { isAccessRole } from '../../domain/studio/access-entries';
 import { entriesOf, isMember } from '../../views/studio/access-entries';
 import type { JsonObject } from '../../lib/json/json';
 import { Widget, WidgetAccess, widgetOf } from '../../views/studio/widgets';
+import { countWrites } from '../../services/studio/widget-counts';
+import { TOKEN_NOT_SHOWN } from './overlay-parts';
+
+type Created = Extract<WidgetEvent, { type: 'widget:created' }>;
 
 const WIDGETS = feature('feature:widgets');
 const WIDGET_NOT_FOUND = { WIDGET_NOT_FOUND: notFound('Widget not found') };
 const NOT_AN_EDITOR = { NOT_AN_EDITOR: forbidden('Your access to this widget does not allow changes') };
-/** Widgets of an account. */
-const MAX_WIDGETS = 200;
 const TOO_MANY = { TOO_MANY_WIDGETS: conflict(`An account has at most ${MAX_WIDGETS} widgets`) };
 const config_errors = { BAD_CONFIG: invalid('{problem}') };
 const name = z.string().trim().min(1).max(100);
@@ -58,27 +68,8 @@ async function editable(
   return found;
 }
 
-/** @throws DomainError TOO_MANY_WIDGETS; a repetition of one that was made needs no room */
-async function requireRoom(
-  { db }: Pick<Services, 'db'>,
-  { account_id }: Acting,
-  widget_id: string,
-  refuse: Refuse<typeof TOO_MANY>,
-): Promise<void> {
-  const [row] = await db.query<{ count: number }>(
-    'select count(*) as count from widgets where account_id = $1 and id <> $2',
-    [account_id, widget_id],
-    'widget-count',
-  );
-  if (row!.count >= MAX_WIDGETS) throw refuse('TOO_MANY_WIDGETS');
-}
-
-/** A new token of the widget's page; one that it had ends. */
-async function newToken({ db, access }: Services, { account_id }: Acting, widget_id: string): Promise<string> {
-  await revokeBoundTokens({ db, access }, { account_id, resource_id: widget_id });
-  const bound = { kind: 'widget' as const, account_id, resource_id: widget_id, channel: widgetChannel(widget_id) };
-  return (await mintBoundToken({ db }, { ...bound, expires_at: null })).token;
-}
+const createdIn = (events: readonly WidgetEvent[]): Created | undefined =>
+  events.find((event) => event.type === 'widget:created');
 
 /** Creates a widget and shows the token of its page once. */
 export const createWidget = command({
@@ -98,6 +89,7 @@ export const createWidget = command({
   errors: {
     ...config_errors,
     ...TOO_MANY,
+    ...TOKEN_NOT_SHOWN,
     UNKNOWN_TYPE: invalid('type is none of the types of widgets'),
     TYPE_DISABLED: featureDisabled('Feature not enabled: {flag}'),
   },
@@ -111,17 +103,23 @@ export const createWidget = command({
     const problem = configProblem(type, given);
     if (problem !== null) throw refuse('BAD_CONFIG', { problem });
     const widget_id = newId('widget');
-    await requireRoom(services, caller, widget_id, refuse);
+    const token = generateKey('widget');
     const made = { slug: type.slug, name: input.name ?? type.name };
-    await act(widget, widgetStream(widget_id), {
-      type: 'widget:create',
-      ...{ widget_id, account_id, created_by: actorOf(caller).user_id, widget_type: type.slug, name: made.name },
-      config: JSON.stringify(fullConfig(type, given)),
-    });
+    const { events } = await act(
+      widget,
+      widgetStream(widget_id),
+      {
+        type: 'widget:create',
+        ...{ widget_id, account_id, created_by: actorOf(caller).user_id, widget_type: type.slug, name: made.name },
+        ...{ token_id: newId('token'), token_hash: token.hash, config: JSON.stringify(fullConfig(type, given)) },
+      },
+      { also: () => countWrites(context, services.events, { type: 'widget_count:add', widget_id, account_id }) },
+    );
+    if (createdIn(events)?.token_hash !== token.hash) throw refuse('TOKEN_NOT_SHOWN', { id: widget_id });
     const at = new Date(context.now).toISOString();
     return {
       ...{ id: widget_id, account_id, type: type.type, ...made, config: fullConfig(type, given), revision: 1 },
-      ...{ created_at: at, updated_at: at, access_token: await newToken(services, caller, widget_id) },
+      ...{ created_at: at, updated_at: at, access_token: token.key },
     };
   },
 });
@@ -165,7 +163,7 @@ export const deleteWidget = command({
   input: z.object({ id: z.uuid() }),
   output: z.object({ success: z.boolean() }).meta({ id: 'DeleteWidgetResult' }),
   errors: { ...WIDGET_NOT_FOUND, ...NOT_AN_EDITOR },
-  async run({ input: { id }, caller, act, refuse }, services) {
+  async run({ input: { id }, caller, context, act, refuse }, services) {
     const { db, access } = services;
     const { account_id, user_id } = caller;
     const found = await widgetOf(db, { account_id, user_id }, id);
@@ -176,7 +174,9 @@ export const deleteWidget = command({
       const is_hidden = found === undefined && state.status === 'active';
       if (is_hidden || state.account_id !== account_id) throw refuse('WIDGET_NOT_FOUND');
     };
-    await act(widget, widgetStream(id), { type: 'widget:delete' }, { given });
+    const remove = { type: 'widget_count:remove' as const, widget_id: id, account_id };
+    const also = () => countWrites(context, services.events, remove);
+    await act(widget, widgetStream(id), { type: 'widget:delete' }, { given, also });
     return { success: true };
   },
 });
@@ -189,24 +189,30 @@ export const duplicateWidget = command({
   guard: [permission('widgets:create')],
   input: z.object({ id: z.uuid() }),
   output: WidgetWithToken,
-  errors: { ...WIDGET_NOT_FOUND, ...TOO_MANY },
+  errors: { ...WIDGET_NOT_FOUND, ...TOO_MANY, ...TOKEN_NOT_SHOWN },
   async run({ input, caller, context, act, refuse, newId }, services) {
     const { account_id, user_id } = caller;
     const found = await widgetOf(services.db, { account_id, user_id }, input.id);
     if (found === undefined) throw refuse('WIDGET_NOT_FOUND');
     const widget_id = newId('widget');
-    await requireRoom(services, caller, widget_id, refuse);
+    const token = generateKey('widget');
     const { type, slug, config: settings } = found;
     const copy = { slug, name: copyName(found.name) };
-    await act(widget, widgetStream(widget_id), {
-      type: 'widget:create',
-      ...{ widget_id, account_id, created_by: actorOf(caller).user_id, widget_type: slug, name: copy.name },
-      config: JSON.stringify(settings),
-    });
+    const { events } = await act(
+      widget,
+      widgetStream(widget_id),
+      {
+        type: 'widget:create',
+        ...{ widget_id, account_id, created_by: actorOf(caller).user_id, widget_type: slug, name: copy.name },
+        ...{ token_id: newId('token'), token_hash: token.hash, config: JSON.stringify(settings) },
+      },
+      { also: () => countWrites(context, services.events, { type: 'widget_count:add', widget_id, account_id }) },
+    );
+    if (createdIn(events)?.token_hash !== token.hash) throw refuse('TOKEN_NOT_SHOWN', { id: widget_id });
     const at = new Date(context.now).toISOString();
     return {
       ...{ id: widget_id, account_id, type, ...copy, config: settings, revision: 1, created_at: at, updated_at: at },
-      access_token: await newToken(services, caller, widget_id),
+      access_token: token.key,
     };
   },
 });
@@ -223,11 +229,18 @@ export const rotateWidgetToken = command({
   guard: [WIDGETS, permission('widgets:edit')],
   input: z.object({ id: z.uuid() }),
   output: WidgetToken,
-  errors: { ...WIDGET_NOT_FOUND, ...NOT_AN_EDITOR },
-  async run({ input: { id }, caller, act, refuse }, services) {
+  errors: { ...WIDGET_NOT_FOUND, ...NOT_AN_EDITOR, ...TOKEN_NOT_SHOWN },
+  async run({ input: { id }, caller, act, refuse, newId }, services) {
     await editable(services, caller, id, refuse);
-    await act(widget, widgetStream(id), { type: 'widget:rotate_token' });
-    return { access_token: await newToken(services, caller, id) };
+    const token = generateKey('widget');
+    const { events } = await act(widget, widgetStream(id), {
+      type: 'widget:rotate_token',
+      ...{ token_id: newId('token'), token_hash: token.hash },
+    });
+    const rotated = events.find((event) => event.type === 'widget:token_rotated');
+    if (rotated?.token_hash !== token.hash) throw refuse('TOKEN_NOT_SHOWN', { id });
+    await revokeBoundTokens(services, { account_id: caller.account_id, resource_id: id });
+    return { access_token: token.key };
   },
 });
 

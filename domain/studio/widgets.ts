@@ -7,19 +7,29 @@ import { granted, revoked, type AccessEntries } from './access-entries';
 
 const ids = { widget_id: z.uuid(), account_id: z.uuid() };
 const config = z.string().describe('JSON text');
+/** Of the page; null in events of the first version, whose tokens are rows without an event. */
+const token = { token_id: z.uuid().nullable(), token_hash: z.string().nullable() };
+const TOKEN_ADDED = {
+  version: 2,
+  upcast: [(data: object) => ({ ...data, token_id: null, token_hash: null })],
+};
 
 /** A widget of an account. Source: spec doc2 §2.13, §4.2 "Widgets". */
 export const WIDGET_EVENTS = events({
-  'widget:created': event({
-    ...ids,
-    widget_type: z.string(),
-    name: z.string(),
-    config,
-    created_by: z.uuid().nullable(),
-    created_at: instant(),
-  }),
+  'widget:created': event(
+    {
+      ...ids,
+      widget_type: z.string(),
+      name: z.string(),
+      config,
+      ...token,
+      created_by: z.uuid().nullable(),
+      created_at: instant(),
+    },
+    TOKEN_ADDED,
+  ),
   'widget:updated': event({ ...ids, name: z.string(), config, updated_at: instant() }),
-  'widget:token_rotated': event({ ...ids, rotated_at: instant() }),
+  'widget:token_rotated': event({ ...ids, ...token, rotated_at: instant() }, TOKEN_ADDED),
   'widget:deleted': event({ ...ids, deleted_at: instant() }),
   'widget:access_granted': granted(ids),
   'widget:access_revoked': revoked(ids),
@@ -31,7 +41,7 @@ type Granted = Extract<WidgetEvent, { type: 'widget:access_granted' }>;
 export type WidgetCommand = { now: string } & (
   | ({ type: 'widget:create' } & Omit<Created, 'type' | 'created_at'>)
   | { type: 'widget:update'; name?: string | undefined; config?: string | undefined }
-  | { type: 'widget:rotate_token' }
+  | { type: 'widget:rotate_token'; token_id: string; token_hash: string }
   | { type: 'widget:delete' }
   | ({ type: 'widget:grant_access' } & Pick<Granted, 'entry_id' | 'user_id' | 'role' | 'granted_by'>)
   | { type: 'widget:revoke_access'; user_id: string }
@@ -74,8 +84,10 @@ export const widget: Decider<Widget, WidgetCommand, WidgetEvent> = {
         if (name === state.name && changed === state.config) return [];
         return [{ type: 'widget:updated', ...of, name, config: changed, updated_at: now }];
       }
-      case 'widget:rotate_token':
-        return [{ type: 'widget:token_rotated', ...of, rotated_at: now }];
+      case 'widget:rotate_token': {
+        const { token_id, token_hash } = command;
+        return [{ type: 'widget:token_rotated', ...of, token_id, token_hash, rotated_at: now }];
+      }
       case 'widget:delete':
         return [{ type: 'widget:deleted', ...of, deleted_at: now }];
       case 'widget:grant_access': {

@@ -72,6 +72,7 @@ const NOTHING_PERSONAL: Readonly<Record<string, readonly string[]>> = {
     'widget_access',
     'overlay_access',
     'overlay_tokens',
+    'widget_tokens',
     'session_links',
     'chat_message_counts',
     'outbox_heads',

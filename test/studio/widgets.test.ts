@@ -1,4 +1,6 @@
 import WebSocket from 'ws';
+import { widgetCount } from '../../domain/studio/widget-counts';
+import { decider } from '../support/decider';
 import { startServer, type TestServer } from '../support/server';
 import { ApiClient, eventually } from '../support/vendor-cloud';
 
@@ -114,6 +116,37 @@ test('a copy has a token of its own; a rotated token ends at once', async () => 
   const again = await page(rotated.body.data.access_token, `widget:${id}`);
   expect(again.messages.some(({ type }) => type === 'subscribed')).toBe(true);
   again.close();
+});
+
+test('of concurrent rotations one token remains, and a repeated key doubles nothing', async () => {
+  const { id } = await made();
+  const rotations = await Promise.all([1, 2, 3].map(() => owner.send('POST', `/v1/widgets/${id}/rotate-token`, {})));
+  expect(rotations.map(({ status }) => status)).toEqual([200, 200, 200]);
+  const pages = await Promise.all(rotations.map(({ body }) => page(body.data.access_token, `widget:${id}`)));
+  expect(pages.filter(({ messages }) => messages.some(({ type }) => type === 'subscribed'))).toHaveLength(1);
+  for (const one of pages) one.close();
+
+  const before = (await owner.gql('{ widgets { total } }')).data.widgets.total;
+  const headers = { 'idempotency-key': 'one-widget' };
+  const once = () => owner.send('POST', '/v1/widgets', { type: 'text' }, headers);
+  const [first, second] = [await once(), await once()];
+  expect(first.status).toBe(201);
+  expect(second.body.data?.access_token ?? first.body.data.access_token).toBe(first.body.data.access_token);
+  expect((await owner.gql('{ widgets { total } }')).data.widgets.total).toBe(before + 1);
+});
+
+test('an account has at most 500 widgets', () => {
+  const given = decider(widgetCount);
+  const add = (widget_id: string) => ({ type: 'widget_count:add', widget_id, account_id: 'a' }) as const;
+  const full = Array.from({ length: 500 }, (_, n) => ({
+    ...{ type: 'widget_count:added' as const, widget_id: `w${n}`, account_id: 'a' },
+  }));
+  const removed = { type: 'widget_count:removed', widget_id: 'w0', account_id: 'a' } as const;
+  given(full).when(add('next')).thenFails('TOO_MANY_WIDGETS');
+  given(full).when(add('w0')).thenNothing();
+  given([...full, removed])
+    .when(add('next'))
+    .then({ ...removed, type: 'widget_count:added', widget_id: 'next' });
 });
 
 describe('access entries', () => {

@@ -28,7 +28,8 @@ export class KeyExistenceBatch {
        union all select key_hash from system_keys where key_hash = any($1)
        union all select token_hash from popout_tokens where token_hash = any($1)
        union all select token_hash from bound_tokens where token_hash = any($1)
-       union all select token_hash from overlay_tokens where token_hash = any($1)`,
+       union all select token_hash from overlay_tokens where token_hash = any($1)
+       union all select token_hash from widget_tokens where token_hash = any($1)`,
       [hashes],
       'credential-key-sieve',
     );

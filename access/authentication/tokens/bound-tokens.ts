@@ -89,7 +89,8 @@ const tokenBy = (by: 'token_hash' | 'id', type: 'text' | 'uuid'): CredentialLook
   sql: ({ value, kind }) =>
     `select t.id, t.token_hash, t.account_id, t.channel, t.install_grants, ${EXPIRES_AT}
      from (select id, token_hash, kind, account_id, channel, install_grants, expires_at from bound_tokens
-       union all select id, token_hash, kind, account_id, channel, install_grants, expires_at from overlay_tokens) t
+       union all select id, token_hash, kind, account_id, channel, install_grants, expires_at from overlay_tokens
+       union all select id, token_hash, kind, account_id, channel, install_grants, expires_at from widget_tokens) t
        join accounts a on a.id = t.account_id where t.${by} = ${value} and t.kind = ${kind}`,
   found: (row, { kind, now }) =>
     callerFromKeyRow(kind, row, now, {
