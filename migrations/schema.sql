@@ -1118,6 +1118,12 @@ create table plan_features (
   constraint plan_features_pkey PRIMARY KEY (plan_id, flag)
 );
 
+create table plan_flags_to_adopt (
+  plan_id uuid not null,
+  flag text not null,
+  constraint plan_flags_to_adopt_pkey PRIMARY KEY (plan_id, flag)
+);
+
 create table plans (
   id uuid not null,
   slug text not null,

@@ -1825,6 +1825,8 @@ export interface Channels {
     removed?: string[];
     /** Its sounds are on `sounds:<account_id>` */
     account_id?: string;
+    /** Types of layers whose flags are off */
+    undrawn?: string[];
     emotes?: unknown[];
     /** Signed links by the ids of files */
     assets?: Record<string, unknown>;
@@ -1877,6 +1879,8 @@ export interface Channels {
     config: Record<string, unknown>;
     /** Its sounds are on `sounds:<account_id>` */
     account_id?: string;
+    /** Types of layers whose flags are off */
+    undrawn?: string[];
     emotes?: unknown[];
     /** Signed links by the ids of files */
     assets?: Record<string, unknown>;

@@ -69,6 +69,7 @@ export const KNOWN_FLAGS: readonly KnownFlag[] = [
   ),
   ...PROVIDERS.flatMap(({ slug, kinds }) => keys('platform', slug, ...kinds.map((kind) => `${slug}:${kind}`))),
   ...keys('widget', 'chat_box', 'event_list', 'spotify_now_playing', 'obs_browser_source'),
+  ...keys('widget', 'alert_box', 'text', 'image', 'timer'),
   ...keys(
     'feature',
     'apikeys',
@@ -91,7 +92,7 @@ export const KNOWN_FLAGS: readonly KnownFlag[] = [
     'copyright_detection',
   ),
   ...keys('integration', 'shopify', 'obs_websocket'),
-  ...keys('bot_module', 'link_protection'),
+  ...keys('bot_module', 'link_protection', 'spam_protection', 'word_filter', 'timed_messages'),
 ];
 
 const byKey = new Map(KNOWN_FLAGS.map((flag) => [flag.key, flag]));

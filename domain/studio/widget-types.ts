@@ -90,7 +90,7 @@ export const WIDGET_TYPES: readonly WidgetType[] = [
     slug: 'system-alert-box',
     kind: 'widget',
     name: 'Alert Box',
-    flag: null,
+    flag: 'widget:alert_box',
     config_schema: {
       ...TYPE_FACE,
       alerts: { type: 'alerts', label: 'Alerts by type of event; of none: the usual ones', default: {} },
@@ -113,7 +113,7 @@ export const WIDGET_TYPES: readonly WidgetType[] = [
     slug: 'system-text',
     kind: 'widget',
     name: 'Text',
-    flag: null,
+    flag: 'widget:text',
     config_schema: {
       ...TYPE_FACE,
       template: text('Text, with {{last_follower}}, {{last_tip}} and {{song}} filled in', ''),
@@ -125,7 +125,7 @@ export const WIDGET_TYPES: readonly WidgetType[] = [
     slug: 'system-image',
     kind: 'widget',
     name: 'Image',
-    flag: null,
+    flag: 'widget:image',
     config_schema: {
       upload_id: { type: 'upload', label: 'Picture', default: null },
       fit: select('Fit', 'contain', 'cover', 'fill'),
@@ -136,7 +136,7 @@ export const WIDGET_TYPES: readonly WidgetType[] = [
     slug: 'system-timer',
     kind: 'widget',
     name: 'Timer',
-    flag: null,
+    flag: 'widget:timer',
     config_schema: {
       ...TYPE_FACE,
       mode: select('Kind', 'countdown', 'stopwatch'),
@@ -161,6 +161,47 @@ export const WIDGET_TYPES: readonly WidgetType[] = [
     config_schema: {},
   },
 ];
+
+/** A bot module that every account has; its settings are in the form of those of widgets. */
+export interface BotModuleType {
+  type: string;
+  slug: string;
+  kind: 'bot_module';
+  name: string;
+  flag: string;
+  config_schema: Readonly<Record<string, ConfigField>>;
+}
+
+const list = (label: string): ConfigField => ({ type: 'list', label, default: [] });
+const ACTION = select('What happens to the message', 'delete', 'timeout', 'warn');
+const limit = (label: string, value: number): ConfigField => number(label, value, 0, 1_000);
+
+/** The built-in bot modules. Source: spec extra-facts §8, §15. */
+export const BOT_MODULE_TYPES: readonly BotModuleType[] = [
+  module('link_protection', 'Link Protection', { allowed_domains: list('Domains that may be linked'), action: ACTION }),
+  module('spam_protection', 'Spam Protection', {
+    max_repeats: limit('Repetitions of a message', 3),
+    max_capitals: limit('Capital letters of a message, in percent', 70),
+    max_symbols: limit('Symbols of a message', 20),
+    max_emotes: limit('Emotes of a message', 15),
+    action: ACTION,
+  }),
+  module('word_filter', 'Word Filter', {
+    words: list('Words, phrases and regular expressions'),
+    action: ACTION,
+    warning: text('Warning', ''),
+  }),
+  module('timed_messages', 'Timed Messages', {
+    messages: list('Messages, sent in turn'),
+    interval_minutes: number('Minutes between messages', 15, 1, 1_440),
+    min_chat_lines: limit('Messages of the chat in between', 5),
+  }),
+];
+
+function module(type: string, name: string, config_schema: BotModuleType['config_schema']): BotModuleType {
+  const slug = `system-${type.replaceAll('_', '-')}`;
+  return { type, slug, kind: 'bot_module', name, flag: `bot_module:${type}`, config_schema };
+}
 
 /** Place of a layer in its overlay, in pixels; by default all of it. */
 const PLACE = {

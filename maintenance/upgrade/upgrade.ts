@@ -6,6 +6,7 @@ import type { Database } from '../../engines/postgres/port';
 import type { PersonalTexts } from '../../privacy/subject-keys/port';
 import { adoptChannelNames } from './channel-name-adoption';
 import { adoptFeatureFlags } from './feature-flag-adoption';
+import { adoptPlanFlags } from './plan-flag-adoption';
 import { seedPlans } from './plan-seeds';
 import { seedRoles } from './role-seeds';
 
@@ -21,6 +22,7 @@ export async function upgrade(
   const services = { db, ...withoutReadYourWrites(events, ({ caller, context }) => metadata(caller, context)) };
   await adoptFeatureFlags(services, request);
   await seedPlans(services, request);
+  await adoptPlanFlags(services, request);
   await seedRoles(services, request);
   await adoptChannelNames({ db, texts });
 }

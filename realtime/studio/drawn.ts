@@ -21,6 +21,7 @@ export const DrawnMessage = z.looseObject({}).describe('Members that are drawn, 
 /** State of the account at the start of a page. */
 export const pageState = {
   account_id: z.uuid().optional().describe('Its sounds are on `sounds:<account_id>`'),
+  undrawn: z.array(z.string()).optional().describe('Types of layers whose flags are off'),
   emotes: z.array(z.unknown()).optional(),
   assets: z.record(z.string(), z.string()).optional().describe('Signed links by the ids of files'),
   labels: z

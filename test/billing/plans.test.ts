@@ -10,6 +10,7 @@ import { FREE_PLAN_ID, PLAN_LIMITS, PRO_PLAN_ID, SEEDED_LIMITS } from '../../dom
 import { plan, planStream, SEEDED_PLANS, seedOf, type Offer, type PlanEvent } from '../../domain/billing/plans';
 import { userOverrides, userOverrideStream } from '../../domain/identity/user-overrides';
 import type { EventProjection } from '../../kernel/projection';
+import { adoptPlanFlags } from '../../maintenance/upgrade/plan-flag-adoption';
 import { seedPlans } from '../../maintenance/upgrade/plan-seeds';
 import { accounts } from '../../projections/accounts/accounts';
 import { plans as plansModel } from '../../projections/billing/plans';
@@ -205,6 +206,17 @@ describe('plans in the database', () => {
     expect(await rows()).toEqual(before);
     expect(await on.events.read(planStream(FREE_PLAN_ID))).toHaveLength(1);
     expect(await on.events.read(planStream(PRO_PLAN_ID))).toHaveLength(2);
+  });
+
+  test('take the flags that a release added once, where a migration noted them', async () => {
+    const noted = 'insert into plan_flags_to_adopt (plan_id, flag) values ($1, $2), ($3, $2)';
+    await t.db.query(noted, [FREE_PLAN_ID, 'widget:text', uuid(77)]);
+    const adopt = () => adoptPlanFlags(services, operator());
+    expect((await Promise.all([adopt(), adopt()])).some((plans) => plans === 2)).toBe(true);
+    const turnOff = { type: 'plan:set_features', features: { 'widget:text': false }, now } as const;
+    await handle(operator(), services, { decider: plan, stream: planStream(FREE_PLAN_ID), command: turnOff });
+    expect(await adopt()).toBe(0);
+    expect((await load(on.events, plan, planStream(FREE_PLAN_ID)))!.state.features.get('widget:text')).toBe(false);
   });
 
   test('bound an account by its own limit, then its plan, then the default', async () => {

@@ -321,7 +321,7 @@ describe('features on two servers', () => {
       body: { message: 'Feature flag not found' },
     });
     const { data } = await owner.gql('{ adminFeatureFlags(category: WIDGET) { key category enabled label } }');
-    expect(data.adminFeatureFlags).toHaveLength(4);
+    expect(data.adminFeatureFlags).toHaveLength(8);
     expect((await owner.get('/v1/admin/feature-flags?search=API')).body.data).toMatchObject([
       { key: 'feature:apikeys', label: 'API keys', enabled: true },
     ]);

@@ -46,6 +46,7 @@ const NOTHING_PERSONAL: Readonly<Record<string, readonly string[]>> = {
     'dissolved_accounts',
     'feature_flags',
     'feature_flags_before_events',
+    'plan_flags_to_adopt',
     'finished_jobs',
     'leases',
     'login_places',

@@ -59,6 +59,19 @@ test('a source begins with the visible layers, and is sent changes of layers and
   again.end();
 });
 
+test('a layer whose flag is off is kept and not drawn', async () => {
+  await put(['text', 'chat']);
+  const flags = (await owner.get('/v1/admin/feature-flags')).body.data;
+  const { id } = flags.find(({ key }: { key: string }) => key === 'widget:text');
+  const turn = (enabled: boolean) => owner.send('PATCH', `/v1/admin/feature-flags/${id}`, { enabled });
+  expect((await turn(false)).status).toBe(200);
+  const client = await source();
+  const first = await next(client, 'overlay:update');
+  expect(first.data).toMatchObject({ undrawn: ['text'], layers: [{ type: 'chat' }] });
+  expect((await turn(true)).status).toBe(200);
+  client.end();
+});
+
 test('chat, events and test events of signed webhooks are forwarded once, with drawn members alone', async () => {
   await put(['chat', 'alerts', 'event_list']);
   const client = await source();

@@ -85,8 +85,9 @@ export async function overlayPage(db: Queryable, key: string, sources: Sources):
   const [first] = rows;
   if (first === undefined) return null;
   const { id: overlay_id, account_id, revision, width, height, background } = first;
-  const layers = inOrder(rows.flatMap(({ layer }) => layer ?? []));
-  const page = { overlay_id, account_id, revision };
+  const undrawn = await undrawnTypes(account_id, sources);
+  const layers = inOrder(rows.flatMap(({ layer }) => (layer === null || undrawn.includes(layer.type) ? [] : [layer])));
+  const page = { overlay_id, account_id, revision, undrawn };
   return { ...page, width, height, background, layers, ...(await accountState(db, account_id, sources)) };
 }
 
@@ -104,10 +105,18 @@ export async function widgetPage(db: Queryable, id: string, sources: Sources): P
     widget_instance_id: id,
     account_id,
     revision,
+    undrawn: await undrawnTypes(account_id, sources),
     type,
     config,
     ...(await accountState(db, account_id, sources)),
   };
+}
+
+/** Types of layers whose flags are off. */
+async function undrawnTypes(account_id: string, { enabled }: Sources): Promise<string[]> {
+  const flagged = DRAWN_TYPES.filter((type) => flagOf(type) !== null);
+  const on = await Promise.all(flagged.map(async (type) => enabled(flagOf(type)!, account_id)));
+  return flagged.filter((_type, index) => !on[index]);
 }
 
 /** Newest events that an event list begins with. */

@@ -21,6 +21,12 @@ export class Chat implements Drawing {
     this.trim();
   }
 
+  /** Lines of before a gap may have been deleted meanwhile. */
+  begin(): void {
+    this.waiting = [];
+    this.element.replaceChildren();
+  }
+
   take(event_type: string, data: Record<string, unknown>): void {
     if (event_type === 'chat:delete') this.remove((line) => line.platform_message_id === data.platform_message_id);
     else if (event_type === 'chat:clear_user')

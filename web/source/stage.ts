@@ -35,7 +35,12 @@ interface Update {
 export class Stage {
   private readonly drawn = new Map<string, { layer: Layer; drawing: Drawing; frame: HTMLElement }>();
   private revision = -1;
-  private state: PageState = { labels: { last_follower: null, last_tip: null, song: null }, recent: [], assets: {} };
+  private state: PageState = {
+    labels: { last_follower: null, last_tip: null, song: null },
+    undrawn: [],
+    recent: [],
+    assets: {},
+  };
   /** Forwarded messages wait for the first state. */
   private early: [string, Record<string, unknown>][] | null = [];
 
@@ -89,6 +94,7 @@ export class Stage {
       known.drawing.configure(layer.config);
     } else {
       this.remove(layer.id);
+      if (this.state.undrawn.includes(layer.type)) return;
       const make = Object.hasOwn(DRAWINGS, layer.type) ? DRAWINGS[layer.type] : undefined;
       if (make === undefined) return;
       const drawing = make();

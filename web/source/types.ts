@@ -30,6 +30,8 @@ export interface Labels {
 
 /** State of the account at the start of a page. */
 export interface PageState {
+  /** Types of layers whose flags are off. */
+  undrawn: readonly string[];
   labels: Labels;
   recent: DrawnEvent[];
   assets: Record<string, string>;
