@@ -33,28 +33,28 @@ export interface ClaimParts {
 }
 
 type Broadcast = SessionStream & { account_id: string };
-type Found = Broadcast & { ends_at: string; grace_ms: number | null };
+type Found = Broadcast & { ends_at: string; lasts_until: string; grace_ms: number | null };
 
 export const KEYS = 'account_id, platform, broadcast_id';
 const OF_KEY = 'account_id = $1 and platform = $2 and broadcast_id = $3';
 const STREAM = `o.account_id, o.platform, o.channel_id as platform_channel_id, o.broadcast_id, o.stream_title as title,
   o.category, o.started_at`;
+/** End of a broadcast `o`; of one on air there is none. */
+const ENDS = `case when o.is_online then 'infinity' else coalesce(o.ended_at, o.updated_at) end`;
 /**
- * End of a broadcast `o`; of one on air there is none. Except on YouTube a broadcast ends at the latest with the begin
- * of the next, whose record may have come before.
+ * Time until which a broadcast `o` certainly lasts. The record of the next begin may come before the record of the end;
+ * the end is then not known yet, except that on YouTube broadcasts overlap.
  */
-const ENDS = `case when not o.is_online then coalesce(o.ended_at, o.updated_at) else coalesce((
-  select min(n.started_at) from channel_status n where n.account_id = o.account_id and n.platform = o.platform
-    and o.platform <> 'youtube' and n.started_at > o.started_at), 'infinity') end`;
+const LASTS = `case when o.is_online and o.platform <> 'youtube' and exists (select from channel_status n
+  where n.account_id = o.account_id and n.platform = o.platform and n.started_at > o.started_at)
+  then o.started_at else ${ENDS} end`;
 
-/** True where an event that the account did not emit itself (ids of versions 5 and 8) reports the broadcast. */
+/** True where an event that the account did not emit itself (ids of versions 5 and 8) reports the begin. */
 const REPORTED = `exists (select from platform_event_logs e
   where e.account_id = o.account_id and e.platform = o.platform
     and get_byte(uuid_send(e.id), 6) >> 4 not in (5, 8)
-    and (e.type = o.platform || ':stream_online'
-        and e.created_at between o.started_at - interval '5 minutes' and o.started_at + interval '5 minutes'
-      or e.type = o.platform || ':stream_offline'
-        and e.created_at between o.ended_at - interval '5 minutes' and o.ended_at + interval '5 minutes'))`;
+    and e.type = o.platform || ':stream_online'
+    and e.created_at between o.started_at - interval '5 minutes' and o.started_at + interval '5 minutes')`;
 
 /** Sessions of an account begin with the id of their first broadcast. */
 const sessionIdOf = ({
@@ -67,12 +67,11 @@ const sessionIdOf = ({
 /**
  * Decides the session of each new broadcast of the account's own channels that its platform reported, since an account
  * may emit turns: the oldest session of the account that it touches, or a new one. A broadcast whose times changed is
- * decided again. Other sessions that an ended broadcast touches are to be merged into the oldest; the end of one on air
- * may be known with the next record.
+ * decided again. Other sessions that an ended broadcast touches are to be merged into the oldest.
  */
 export async function claimBroadcasts({ db, grace_ms }: ClaimParts): Promise<void> {
   const found = await db.query<Found & Record<string, unknown>>(
-    `select ${STREAM}, (${ENDS})::text as ends_at, c.grace_ms
+    `select ${STREAM}, (${ENDS})::text as ends_at, (${LASTS})::text as lasts_until, c.grace_ms
      from channel_status o left join session_claims c using (${KEYS})
      where o.updated_at > now() - interval '${DAYS} days' and o.started_at is not null and o.broadcast_id <> ''
        and o.platform = any($1) and case when c.session_id is null then
@@ -88,7 +87,7 @@ export async function claimBroadcasts({ db, grace_ms }: ClaimParts): Promise<voi
 }
 
 async function claim(tx: Queryable, broadcast: Found, grace_ms: number): Promise<void> {
-  const { account_id, platform, broadcast_id, started_at, ends_at } = broadcast;
+  const { account_id, platform, broadcast_id, started_at, ends_at, lasts_until } = broadcast;
   const touched = await tx.query<{ session_id: string }>(
     `select s.session_id from (
        select distinct coalesce(m.older_id, c.session_id) as session_id
@@ -97,7 +96,7 @@ async function claim(tx: Queryable, broadcast: Found, grace_ms: number): Promise
          or c.started_at <= $5::timestamptz + $6 * interval '1 ms'
            and c.ended_at >= $4::timestamptz - $6 * interval '1 ms')) s
      order by (select min(c.started_at) from session_claims c where c.session_id = s.session_id), s.session_id`,
-    [account_id, platform, broadcast_id, started_at, ends_at, grace_ms],
+    [account_id, platform, broadcast_id, started_at, lasts_until, grace_ms],
     'touched-sessions',
   );
   const [older_id = sessionIdOf(broadcast), ...younger] = touched.map(({ session_id }) => session_id);

@@ -623,5 +623,5 @@ test('a finished session whose broadcast resumes is corrected after its end', as
   const claims = await db.query('select session_id from session_claims where broadcast_id = $1', [kickId(at(-600))]);
   expect(claims).toHaveLength(1);
   const begins = (await list()).map(({ started_at }) => String(started_at));
-  expect(begins.filter((begin) => begin >= at(-600) && begin < at(-500))).toEqual([at(-600)]);
+  expect(begins.filter((begin) => begin >= at(-600) && begin < at(-530))).toEqual([at(-600)]);
 });
