@@ -198,14 +198,21 @@ test('a cookie alone changes nothing for a page from elsewhere', async () => {
 
 test('null and file:// never let a cookie count, nor have CORS headers', async () => {
   const named = await startSampleApi(database.url, { allowed_origins: ['null', 'file://'] });
+  const seen: unknown[] = [];
   for (const origin of ['null', 'file://']) {
-    const answer = await named.rest('POST', '/v1/notes', {
-      ...{ as: '', body: { note_text: 'a' } },
-      headers: { cookie: 'lumio-popout-token=x', origin },
-    });
-    expect([answer.status, answer.headers.get('access-control-allow-origin')]).toEqual([401, null]);
+    const headers = { cookie: 'lumio-popout-token=x', origin };
+    for (const [method, body] of [['POST', { note_text: 'a' }], ['GET']] as const) {
+      const answer = await named.rest(method, '/v1/notes', { as: '', body, headers });
+      seen.push([origin, method, answer.status, answer.headers.get('access-control-allow-origin')]);
+    }
   }
   await named.stop();
+  expect(seen).toEqual([
+    ['null', 'POST', 401, null],
+    ['null', 'GET', 401, null],
+    ['file://', 'POST', 401, null],
+    ['file://', 'GET', 401, null],
+  ]);
 });
 
 test('a request that is on its way when the server stops is answered as any other, and its connection ends', async () => {

@@ -1,6 +1,6 @@
 import type { FastifyCorsOptions } from '@fastify/cors';
 import type { FastifyRequest } from 'fastify';
-import type { OriginPolicy } from '../../../lib/net/origins';
+import { HOSTLESS_ORIGINS, type OriginPolicy } from '../../../lib/net/origins';
 
 /** Response headers that a page of another origin may read. */
 const EXPOSED_HEADERS = [
@@ -52,7 +52,10 @@ export function corsOf(origins: OriginPolicy): { delegator: AnswerFor } {
   };
 }
 
-/** Protects cookies from pages of other origins: a cookie alone must not change anything. Source: spec rulings, c20. */
+/**
+ * Protects cookies from pages of other origins: a cookie alone must not change anything. Source: spec rulings, c20.
+ * Reads of sandboxed frames and local files go without cookies too.
+ */
 export function foreignCookies(origins: OriginPolicy): {
   /** The headers of a request, without the cookie when the page's origin may not use it. */
   dropped(request: FastifyRequest): FastifyRequest['headers'];
@@ -60,8 +63,10 @@ export function foreignCookies(origins: OriginPolicy): {
   return {
     dropped({ headers, method, host }) {
       if (headers.cookie === undefined || headers.authorization !== undefined) return headers;
-      if (method === 'GET' || method === 'HEAD') return headers;
-      return origins.allowsCookies(headers.origin, host) ? headers : { ...headers, cookie: undefined };
+      const { origin } = headers;
+      const safe = method === 'GET' || method === 'HEAD';
+      if (safe && !HOSTLESS_ORIGINS.includes(origin ?? '')) return headers;
+      return origins.allowsCookies(origin, host) ? headers : { ...headers, cookie: undefined };
     },
   };
 }
