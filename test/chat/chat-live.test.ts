@@ -91,7 +91,7 @@ test.each([
     ['chat:delete', 'chat:moderation_log'],
     { platform_message_id: '4b596dd8-8ab1-4ea1-9f1f-d0b5e1dc9868' },
   ],
-  ['channel.chat.message_delete.v1.body.json', ['chat:delete'], { deleted_by: null }],
+  ['channel.chat.message_delete.v1.body.json', ['chat:delete', 'chat:moderation_log'], { deleted_by: null }],
   [
     'channel.unban.cli.body.json',
     ['chat:moderation_log'],
