@@ -28,15 +28,21 @@ export const withoutReadYourWrites = (
   awaitShown: async () => undefined,
 });
 
+/** Context of an internal service's commands; with a seed, ids of their events derive from it. */
+export const serviceContext = (idempotency_seed: string | null = null): RequestContext => ({
+  correlation_id: v7(),
+  trace: null,
+  ip: '',
+  now: Date.now(),
+  idempotency_seed,
+});
+
 /** Runs commands in the name of an internal service, without waiting for read models. */
-export function actAsService(service: string, events: EventStore): Act {
-  const correlation_id = v7();
+export function actAsService(service: string, events: EventStore, context = serviceContext()): Act {
+  const { correlation_id } = context;
   const metadata = { actor_kind: 'service', actor_id: service, correlation_id, causation_id: correlation_id };
   return actFor(
-    {
-      caller: SERVICE_CALLER,
-      context: { correlation_id, trace: null, ip: '', now: Date.now(), idempotency_seed: null },
-    },
+    { caller: SERVICE_CALLER, context },
     withoutReadYourWrites(events, () => metadata),
   );
 }

@@ -1,6 +1,6 @@
 import type { RequestContext } from '../../access/authentication/caller';
 import type { Services } from '../../app/services';
-import type { Act } from '../../app/write-path/act';
+import type { ChatCause } from './causes';
 import { load } from '../../app/write-path/aggregate-cache';
 import { chatAct, type ChatActCommand, chatActStream, type ModerationAction } from '../../domain/chat/chat-acts';
 import {
@@ -66,13 +66,12 @@ const failed = (details: string, outcome_unknown = false): ModerationResult & { 
  */
 export async function moderateChat(
   services: ModerationServices,
-  { act, context }: { act: Act; context: RequestContext },
+  { act, context }: ChatCause,
   request: ModerationRequest,
 ): Promise<ModerationResult> {
   const { account_id, platform, action } = request;
   const stream = chatActStream(request.act_id);
-  const may_be_noted = context.idempotency_seed !== null;
-  if (may_be_noted && (await load(services.events, chatAct, stream)) !== null) return { success: true };
+  if (await load(services.events, chatAct, stream)) return { success: true };
   const vendor = services.chat.get(platform)!;
   const channel_id = await prepared(services, vendor, request);
   const { target, message, ban_id } = await namedIn(services, request);

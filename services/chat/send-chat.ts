@@ -2,7 +2,7 @@ import type { Platform } from '../../domain/common/vendors';
 import { DomainError } from '../../kernel/errors';
 import { OutcomeUnknown, NotSent } from '../../kernel/job';
 import type { Services } from '../../app/services';
-import { ChatRefused, type ChatVendor, type OutgoingMessage } from '../../vendors/chat/port';
+import { type AnnouncementColor, ChatRefused, type ChatVendor, type OutgoingMessage } from '../../vendors/chat/port';
 import { readGrant } from '../connections/connection-grants';
 import { type OwnChannel, ownChannel } from '../connections/own-channel';
 import { TokenAway } from '../connections/connection-tokens';
@@ -57,7 +57,39 @@ const NOT_ECHOED = failed('send_failed', 'The message did not appear in the chat
  * outcome, or looks for the platform's echo. History takes the echo alone.
  * @throws DomainError TEXT_TOO_LONG, CHANNEL_NOT_CONNECTED, NOT_SOURCE_ONLY, and those of {@link liveChatFor}
  */
-export async function sendChat(services: SendServices, request: SendRequest): Promise<SendResult> {
+export function sendChat(services: SendServices, request: SendRequest): Promise<SendResult> {
+  return sendOnce(services, request, (vendor, channel, speaker) =>
+    senderOf(services, vendor, channel, speaker, request),
+  );
+}
+
+export interface AnnouncementRequest extends Omit<SendRequest, 'reply_to' | 'live_chat_id' | 'for_source_only'> {
+  color: AnnouncementColor | null;
+}
+
+/**
+ * Sends an announcement for a cause, as {@link sendChat} sends a message.
+ * @throws DomainError UNSUPPORTED, TEXT_TOO_LONG, CHANNEL_NOT_CONNECTED
+ */
+export async function announce(services: SendServices, request: AnnouncementRequest): Promise<SendResult> {
+  const { platform, color } = request;
+  const { announce: call } = services.chat.get(platform)!;
+  if (!call) throw new DomainError('UNSUPPORTED', { action: 'ANNOUNCE', platform });
+  const message = { ...request, reply_to: null, live_chat_id: null };
+  return sendOnce(services, message, async (_vendor, { channel_id }, speaker) => async ({ text }) => {
+    await speaker.speak((by) => call(by, { channel_id, text, color }));
+    // The platform names no id.
+    return null;
+  });
+}
+
+type Call = (message: OutgoingMessage) => Promise<string | null>;
+
+async function sendOnce(
+  services: SendServices,
+  request: Omit<SendRequest, 'for_source_only'>,
+  callOf: (vendor: ChatVendor, channel: OwnChannel, speaker: Speaker) => Promise<Call>,
+): Promise<SendResult> {
   const { account_id, platform, cause_id: id } = request;
   const { db } = services;
   // First, so that what has changed since does not change the answer.
@@ -74,7 +106,7 @@ export async function sendChat(services: SendServices, request: SendRequest): Pr
 
   const speaker = await speakerFor(services, request).catch(loginRefused);
   if (speaker === null) return RECONNECT;
-  const send = await senderOf(services, vendor, channel, speaker, request);
+  const call = await callOf(vendor, channel, speaker);
   const hash = await identityHasher(services);
   const speaker_hash = speaker.user_id === null ? null : hash(platform, speaker.user_id);
   const text_hash = textHash(hash, id, request.text);
@@ -89,13 +121,13 @@ export async function sendChat(services: SendServices, request: SendRequest): Pr
     await endSend(db, { account_id, id }, 'refused');
     return failed('send_failed', 'The quota of YouTube for messages is used up for now');
   }
-  return outcome(services, request, () => send(message));
+  return outcome(services, request, () => call(message));
 }
 
 /** Runs the call and stores its outcome. */
 async function outcome(
   { db }: SendServices,
-  { account_id, cause_id: id, tries_again = false }: SendRequest,
+  { account_id, cause_id: id, tries_again = false }: Pick<SendRequest, 'account_id' | 'cause_id' | 'tries_again'>,
   call: () => Promise<string | null>,
 ): Promise<SendResult> {
   const end = (status: 'sent' | 'refused' | 'unknown', message_id?: string | null) =>
@@ -128,7 +160,7 @@ function failureOf(error: unknown): SendResult | null {
 /** Answers the repetition of a send without sending. */
 async function repeated(
   services: SendServices,
-  { account_id, cause_id: id }: SendRequest,
+  { account_id, cause_id: id }: Pick<SendRequest, 'account_id' | 'cause_id'>,
   earlier: EarlierSend,
 ): Promise<SendResult> {
   if (earlier.status === 'sent') return { sent: true, message_id: earlier.message_id };
@@ -160,7 +192,7 @@ async function senderOf(
   channel: OwnChannel,
   speaker: Speaker,
   { for_source_only }: SendRequest,
-): Promise<(message: OutgoingMessage) => Promise<string | null>> {
+): Promise<Call> {
   if (!for_source_only) return (message) => speaker.speak((by) => vendor.send(by, message));
   const { sendByApp } = vendor;
   const no = (reason: string) => new DomainError('NOT_SOURCE_ONLY', { reason });

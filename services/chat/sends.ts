@@ -17,8 +17,8 @@ export interface Send {
   channel_id: string;
   /** Keyed hash of the speaker at the platform; null of one whose login does not name their channel. */
   speaker_hash: string | null;
-  /** {@link textHash} */
-  text_hash: string;
+  /** {@link textHash}; null of a call that sends no text. */
+  text_hash: string | null;
 }
 
 /** Keyed hash of the text of a send: equal texts of two sends have different ones. */
@@ -26,10 +26,9 @@ export const textHash = (hash: IdentityHasher, send_id: string, text: string): s
   hash(`chat-send:${send_id}`, text.trim());
 
 /** A send that was asked for earlier. */
-export interface EarlierSend extends Pick<Send, 'platform' | 'speaker_id' | 'speaker_hash'> {
-  /** Null in a send of an earlier release, whose echo is not found. */
+export interface EarlierSend extends Pick<Send, 'platform' | 'speaker_id' | 'speaker_hash' | 'text_hash'> {
+  /** Null in a send of an earlier release; its text has no hash, so that its echo is not found. */
   channel_id: string | null;
-  text_hash: string | null;
   status: SendStatus;
   message_id: string | null;
   /** RFC 3339. */

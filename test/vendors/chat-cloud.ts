@@ -70,6 +70,8 @@ export class FakeChatCloud extends FakeOAuthCloud {
       'POST /helix/moderation/bans',
       'DELETE /helix/moderation/bans',
       'DELETE /helix/moderation/chat',
+      'POST /helix/chat/announcements',
+      'POST /helix/chat/shoutouts',
       'POST /youtube/v3/liveChat/bans',
       'DELETE /youtube/v3/liveChat/bans',
       'DELETE /youtube/v3/liveChat/messages',

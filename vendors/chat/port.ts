@@ -48,6 +48,8 @@ export interface ChatProfile {
 /** Whether somebody follows a channel, and since when; null where the token may not ask. */
 export type Following = { is_follower: boolean; followed_at: string | null } | null;
 
+export type AnnouncementColor = 'blue' | 'green' | 'orange' | 'purple' | 'primary';
+
 /** Status of a poll or prediction that a channel asks for. */
 export type ToolEnd =
   | { tool: 'poll'; status: 'TERMINATED' | 'ARCHIVED' }
@@ -116,6 +118,13 @@ export interface ChatVendor {
   /** Takes a ban or timeout back. */
   unban?(by: ChatLogin, who: ModeratedUser): Promise<void>;
   remove?(by: ChatLogin, message: ModeratedMessage): Promise<void>;
+  /** Sends a message that the platform shows with emphasis; absent where the platform offers none. */
+  announce?(
+    by: ChatLogin,
+    announcement: { channel_id: string; text: string; color: AnnouncementColor | null },
+  ): Promise<void>;
+  /** Shows another channel in the chat; absent where the platform does not offer it. */
+  shoutOut?(by: ChatLogin, channels: { channel_id: string; target_channel_id: string }): Promise<void>;
   /** Emotes that the login may use; absent where the platform does not tell them. Throws as `HttpClient.ask`. */
   userEmotes?(by: ChatLogin): Promise<Emote[]>;
   /** Absent where the platform offers none. */

@@ -145,6 +145,20 @@ export function twitchChat(http: HttpClients, { api_url, id_url, app }: TwitchCh
       const query = { broadcaster_id: channel_id, moderator_id: by.user_id, message_id };
       await chatCall(client, { method: 'DELETE', url: urlOf('moderation/chat', query), headers: helix(by) });
     },
+    async announce(by, { channel_id, text, color }) {
+      const query = { broadcaster_id: channel_id, moderator_id: by.user_id };
+      await chatCall(client, {
+        method: 'POST',
+        url: urlOf('chat/announcements', query),
+        headers: helix(by),
+        json: { message: text, ...(color !== null && { color }) },
+      });
+    },
+    async shoutOut(by, { channel_id, target_channel_id }) {
+      const channels = { from_broadcaster_id: channel_id, to_broadcaster_id: target_channel_id };
+      const url = urlOf('chat/shoutouts', { ...channels, moderator_id: by.user_id });
+      await chatCall(client, { method: 'POST', url, headers: helix(by) });
+    },
     async userEmotes(by) {
       const emotes: Emote[] = [];
       let after: string | null = '';

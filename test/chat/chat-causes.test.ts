@@ -1,0 +1,112 @@
+import { randomUUID } from 'node:crypto';
+import { createPrometheusMetrics } from '../../engines/metrics/prometheus';
+import { parseMasterKeys } from '../../privacy/secrets/master-keys';
+import { createSecretBox } from '../../privacy/secrets/box';
+import { causeOf } from '../../services/chat/causes';
+import { moderateChat } from '../../services/chat/moderate-chat';
+import { announce, sendChat } from '../../services/chat/send-chat';
+import { shoutOut } from '../../services/chat/shout-out';
+import { writeLoginGrant } from '../../services/oauth/login-grants';
+import { createHttpClients } from '../../vendors/http/client';
+import type { HttpClients } from '../../vendors/http/port';
+import { kickChat } from '../../vendors/kick/chat';
+import { twitchChat } from '../../vendors/twitch/chat';
+import type { TestDatabase } from '../support/database';
+import { enginesOfEach } from '../support/each';
+import type { Engines } from '../support/projections';
+import { FakeChatCloud } from '../vendors/chat-cloud';
+
+let t: TestDatabase;
+let on: Engines;
+enginesOfEach((database, embedded) => ([t, on] = [database, embedded]));
+
+/** Functions of bots, automations and extensions: each acts once for the key of its cause. */
+describe('acts in the chat for a cause', () => {
+  const [account_id, user_id] = [randomUUID(), randomUUID()];
+  const platform = 'twitch' as const;
+  let cloud: FakeChatCloud;
+  let http: HttpClients;
+  let services: Parameters<typeof sendChat>[0] & Parameters<typeof moderateChat>[0];
+  beforeEach(async () => {
+    cloud = await new FakeChatCloud().start();
+    http = createHttpClients({ metrics: createPrometheusMetrics({}), allow_loopback: true });
+    const secrets = createSecretBox(parseMasterKeys(`test:${Buffer.alloc(32, 7).toString('base64')}`));
+    const urls = { api_url: cloud.base_url, id_url: cloud.base_url };
+    const chat = new Map([
+      ['twitch', twitchChat(http, { ...urls, app: null })],
+      ['kick', kickChat(http, urls)],
+    ]);
+    const awaitShown = async () => undefined;
+    const { db } = t;
+    services = { db, events: on.events, records: on.records, secrets, chat, awaitShown, logins: new Map() } as never;
+
+    const login_connection_id = randomUUID();
+    for (const slug of ['twitch', 'kick'])
+      await db.query(
+        `insert into channel_connections (id, account_id, platform, platform_channel_id, connected_at)
+         values ($1, $2, $3, '4711', now())`,
+        [randomUUID(), account_id, slug],
+      );
+    await db.query(
+      `insert into login_connections (id, user_id, provider, connected_at) values ($1, $2, 'twitch', now())`,
+      [login_connection_id, user_id],
+    );
+    const { access_token } = cloud.tokens.give('900');
+    const names = { username: 'mod', display_name: 'Mod', avatar_url: null, email: null };
+    const said = { provider_id: '900', ...names, scopes: [], expires_at: null, client_id: 'lumio-app' };
+    await writeLoginGrant({ db, secrets }, { login_connection_id, user_id, said, access_token });
+  });
+  afterEach(async () => {
+    await http.close();
+    await cloud.close();
+  });
+
+  const cause = (key: string) => causeOf(services, 'bot', key);
+  const base = (key: string) => ({ account_id, user_id, platform, cause_id: cause(key).cause_id });
+  const unknown = { sent: false, error_code: 'internal_error' };
+
+  test('a message and an announcement are sent once', async () => {
+    const message = { text: 'hello', reply_to: null, live_chat_id: null, for_source_only: false };
+    const first = await sendChat(services, { ...base('a'), ...message });
+    expect(first).toMatchObject({ sent: true });
+    expect(await sendChat(services, { ...base('a'), ...message })).toEqual(first);
+    expect(cloud.sent).toHaveLength(1);
+
+    const announcement = { ...base('b'), text: 'news', color: 'green' as const };
+    expect(await announce(services, announcement)).toEqual({ sent: true, message_id: null });
+    expect(await announce(services, announcement)).toEqual({ sent: true, message_id: null });
+    const query = { broadcaster_id: '4711', moderator_id: '900' };
+    const route = 'POST /helix/chat/announcements';
+    expect(cloud.acts).toEqual([{ route, owner: '900', query, body: { message: 'news', color: 'green' } }]);
+    cloud.fail({ path: '/helix/chat/announcements', status: 'cut' });
+    for (const _ of [1, 2]) expect(await announce(services, { ...announcement, ...base('c') })).toMatchObject(unknown);
+    expect(cloud.acts).toHaveLength(1);
+    await expect(announce(services, { ...announcement, platform: 'kick' })).rejects.toThrow('UNSUPPORTED');
+  });
+
+  test('a shout-out is made once, and its outcome stays', async () => {
+    const request = { ...base('a'), target_channel_id: '42' };
+    for (const _ of [1, 2]) expect(await shoutOut(services, request)).toEqual({ success: true });
+    const query = { from_broadcaster_id: '4711', to_broadcaster_id: '42', moderator_id: '900' };
+    expect(cloud.acts).toEqual([{ route: 'POST /helix/chat/shoutouts', owner: '900', query, body: {} }]);
+    cloud.fail({ path: '/helix/chat/shoutouts', status: 429, body: { message: 'too soon' } });
+    const refused = { ...request, ...base('b') };
+    expect(await shoutOut(services, refused)).toMatchObject({ success: false, details: 'too soon' });
+    expect(await shoutOut(services, refused)).toMatchObject({ success: false, outcome_unknown: false });
+    cloud.fail({ path: '/helix/chat/shoutouts', status: 'cut' });
+    for (const _ of [1, 2])
+      expect(await shoutOut(services, { ...request, ...base('c') })).toMatchObject({ outcome_unknown: true });
+    expect(cloud.acts).toHaveLength(1);
+    await expect(shoutOut(services, { ...request, ...base('d'), platform: 'kick' })).rejects.toThrow('UNSUPPORTED');
+  });
+
+  test('an act of a moderator is carried out, published and noted once', async () => {
+    const ban = () => {
+      const { cause_id: act_id, ...by } = cause('a');
+      const whom = { platform_user_id: '7', message_id: null, duration_secs: null, reason: 'spam', live_chat_id: null };
+      return moderateChat(services, by, { account_id, user_id, platform, act_id, action: 'BAN', ...whom });
+    };
+    for (const _ of [1, 2]) expect(await ban()).toEqual({ success: true });
+    expect(cloud.acts).toHaveLength(1);
+  });
+});
