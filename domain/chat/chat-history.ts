@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { PLATFORMS } from '../common/vendors';
 import { CHAT_ROLES, EMOTE_PROVIDERS } from './chat-messages';
 
-/** Difference between a message's own time and its place above which it is late, in microseconds. */
+/** Difference between a message's time and its place above which it has an index of its own, in microseconds. */
 export const LATE_MICROS = 60_000_000;
 
 /** Parts of answers about an account's chat history. Source: spec extra facts §11, doc3 §6.4. */

@@ -14,8 +14,8 @@ const EXPIRED = new Sql(`(
     where l.account_id = a.id and l.place < (extract(epoch from limited.until) * 1000000)::bigint))`);
 
 /**
- * The place is the time of receipt: messages that a platform reports late are kept as long as others. Each platform is
- * a range of the primary key, so that no batch reads the messages that stay.
+ * The place is the time of the message. Each platform is a range of the primary key, so that no batch reads the
+ * messages that stay.
  */
 const SWEEP_MESSAGES = deletingMessages(`
     select m.account_id, m.platform, m.place

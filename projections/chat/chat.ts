@@ -9,6 +9,7 @@ import { allSettledOrThrow } from '../../lib/async/all-settled';
 import { exactMicros, shownInstant } from '../../lib/time/instants';
 import { hasMessageRow, writeMessages } from './chat-messages';
 import { writeModeration } from './moderation-log';
+import { separate } from './places';
 import { countAuthors } from './platform-users';
 
 /** A record of a chat with its place in the account's history. */
@@ -19,6 +20,7 @@ export interface ChatEntry {
   account_id: string;
   /** Null when erased, or of a release before the first version. */
   read: ChatRecord | null;
+  /** Own time in microseconds since 1970, raised to the next free one of the account. */
   place: number;
   created_at: string;
   /** `created_at` in microseconds since 1970. */
@@ -31,7 +33,7 @@ export interface ChatEntry {
  */
 export const chatLive = projection({
   name: 'chat-live',
-  version: 4,
+  version: 5,
   awaited: false,
   from: topic(TOPICS.chat_events),
   tables: ['platform_chat_messages', 'moderation_log', 'platform_users', 'chat_message_counts', 'chat_heads'],
@@ -84,31 +86,37 @@ async function withoutStored(batch: readonly LoggedRecord[], tx: Queryable): Pro
 const HEADS = 'select account_id, place from chat_heads where account_id = any($1::text[]::uuid[])';
 /** Ordered, so that no two writers deadlock. */
 const SET_HEADS = `
-  insert into chat_heads (account_id, place)
+  insert into chat_heads as h (account_id, place)
   select account_id, place from (select unnest($1::text[])::uuid as account_id, unnest($2::bigint[]) as place) heads
   order by 1
-  on conflict (account_id) do update set place = excluded.place`;
+  on conflict (account_id) do update set place = excluded.place where h.place < excluded.place`;
 
-/** Places follow each other in the order of the log, so that a reader of newer messages misses none that is late. */
+/**
+ * Gives each record the place of its own time, in the order of the log. A time after the receipt is no place, so that
+ * no clock of a platform keeps a record before all that follow.
+ */
 async function placed(batch: readonly LoggedRecord[], tx: Queryable): Promise<ChatEntry[]> {
   const accounts = [...new Set(batch.map(({ account_id }) => account_id.toLowerCase()))];
   if (accounts.length === 0) return [];
   const rows = await tx.query<{ account_id: string; place: number }>(HEADS, [textArray(accounts)], 'chat-heads');
   const heads = new Map(rows.map(({ account_id, place }) => [account_id, Number(place)]));
-  return batch.map((record) => {
+  const entries = batch.map((record) => {
     const account_id = record.account_id.toLowerCase();
     const received = exactMicros(record.received_at) ?? Date.parse(record.received_at) * 1000;
-    const place = Math.max(received, (heads.get(account_id) ?? 0) + 1);
-    heads.set(account_id, place);
     const occurred = exactMicros(record.occurred_at);
     const created_at = occurred === null ? record.received_at : record.occurred_at;
     const micros = occurred ?? received;
     const read = holdable(readChatRecord(record), record.raw);
+    const place = Math.min(micros, received);
     return { record, id: record.id.toLowerCase(), account_id, read, place, created_at, micros };
   });
+  // Other records take no place, so that batches of any size give the same places.
+  await separate(entries.filter(hasRow), heads, tx);
+  return entries;
 }
 
 function headsOf(entries: readonly ChatEntry[]): unknown[] {
-  const heads = new Map(entries.map(({ account_id, place }) => [account_id, place]));
+  const heads = new Map<string, number>();
+  for (const { account_id, place } of entries) heads.set(account_id, Math.max(place, heads.get(account_id) ?? place));
   return [textArray([...heads.keys()]), [...heads.values()]];
 }
