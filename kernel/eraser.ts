@@ -38,7 +38,8 @@ export interface Eraser {
 export interface ErasedChats {
   /** Keyed hashes of the persons, by which the rest is erased. */
   hashes: string[];
-  destroyed_keys: number;
+  /** Profiles of the persons and cooldowns of their refreshes, of all accounts. */
+  erased_profiles: number;
   deleted_messages: number;
   /** Accounts in whose chats they wrote. */
   account_ids: string[];

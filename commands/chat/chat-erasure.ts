@@ -17,7 +17,7 @@ async function erase(services: Services, act: Act, erasure_id: string, subjects:
   const { hashes, deleted_messages: deleted_message_count, account_ids: affected_account_ids } = erased;
   const noted = { erasure_id, subjects: hashes, deleted_message_count, affected_account_ids };
   await act(chatErasure, chatErasureStream(erasure_id), { type: 'chat:note_erasure', ...noted });
-  return { erased_key_count: erased.destroyed_keys, deleted_message_count, affected_account_ids };
+  return { erased_key_count: erased.erased_profiles, deleted_message_count, affected_account_ids };
 }
 
 /** Erases a person from the chats of all accounts for good. */
@@ -60,7 +60,13 @@ export const eraseYoutubeMemberData = command({
   guard: [adminPermission('admin:privacy-erase')],
   input: z.object({ id: platform_user_id }).meta({ id: 'EraseYoutubeMemberDataInput' }),
   output: z
-    .object({ erased_key_count: z.int().min(0).describe('Destroyed keys of the person'), ...counts })
+    .object({
+      erased_key_count: z
+        .int()
+        .min(0)
+        .describe('Profiles of the person and cooldowns of their refreshes, over all accounts'),
+      ...counts,
+    })
     .meta({ id: 'EraseYoutubeMemberDataResult' }),
   run: ({ input: { id }, act, newId }, services) => erase(services, act, newId('chat-erasure'), [`youtube:${id}`]),
 });

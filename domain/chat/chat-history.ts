@@ -5,6 +5,9 @@ import { CHAT_ROLES, EMOTE_PROVIDERS } from './chat-messages';
 /** Difference between a message's time and its place above which it has an index of its own, in microseconds. */
 export const LATE_MICROS = 60_000_000;
 
+/** Action of an entry of the moderation log whose act named a person who was erased. */
+export const ERASED_ACT = 'erased';
+
 /** Parts of answers about an account's chat history. Source: spec extra facts §11, doc3 §6.4. */
 
 const platform = z.enum(PLATFORMS);
@@ -81,7 +84,9 @@ export const ModerationLogEntry = z
     id: z.uuid(),
     account_id: z.uuid(),
     platform,
-    action: z.string().describe("The platform's own word: `ban`, `timeout`, `delete`, `slow`"),
+    action: z
+      .string()
+      .describe("The platform's own word: `ban`, `timeout`, `delete`, `slow`; `erased` where a person was erased"),
     target_user_id: z.string().nullable(),
     target_username: z.string().nullable(),
     moderator_id: z.string().nullable(),

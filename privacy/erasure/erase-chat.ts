@@ -28,7 +28,7 @@ export async function eraseFromChats(deps: ChatErasureDeps, subjects: readonly s
   const key_ids: string[] = [];
   for (const subject of subjects) key_ids.push(...(await subject_keys.keysOf(subject)));
   const hashes = [...(await subject_keys.hashesOf(subjects)).values()];
-  const destroyed_keys = await deps.destroyKeysOf(key_ids);
+  await deps.destroyKeysOf(key_ids);
   wakeups.notify('subject-keys');
   const accounts = await db.query<{ account_id: string }>(
     'select distinct account_id from platform_users where person_key = any($1::uuid[]) order by account_id',
@@ -44,9 +44,9 @@ export async function eraseFromChats(deps: ChatErasureDeps, subjects: readonly s
       });
     }
   }
-  await db.transaction((tx) => unname(tx, key_ids));
+  const erased_profiles = await db.transaction((tx) => unname(tx, key_ids));
   for (const subject of subjects) await eraseFromAreas(deps, personOf(subject));
-  return { hashes, destroyed_keys, deleted_messages, account_ids: accounts.map(({ account_id }) => account_id) };
+  return { hashes, erased_profiles, deleted_messages, account_ids: accounts.map(({ account_id }) => account_id) };
 }
 
 function personOf(subject: string): Person {

@@ -8,7 +8,7 @@ import { type ApplyMode, type ChannelMessage, projection, topic } from '../../ke
 import { allSettledOrThrow } from '../../lib/async/all-settled';
 import { exactMicros, shownInstant } from '../../lib/time/instants';
 import { hasMessageRow, writeMessages } from './chat-messages';
-import { writeModeration } from './moderation-log';
+import { isErasedAct, writeModeration } from './moderation-log';
 import { separate } from './places';
 import { countAuthors } from './platform-users';
 
@@ -33,7 +33,7 @@ export interface ChatEntry {
  */
 export const chatLive = projection({
   name: 'chat-live',
-  version: 5,
+  version: 6,
   awaited: false,
   from: topic(TOPICS.chat_events),
   tables: ['platform_chat_messages', 'moderation_log', 'platform_users', 'chat_message_counts', 'chat_heads'],
@@ -69,7 +69,8 @@ function messagesOf({ record, id, read, account_id }: ChatEntry, firsts: Readonl
   return chatPush(read, facts).map((push) => ({ channel: chatChannel(account_id), ...push, trace: record.trace }));
 }
 
-const hasRow = (entry: ChatEntry): boolean => hasMessageRow(entry) || entry.read?.kind === 'moderation';
+const hasRow = (entry: ChatEntry): boolean =>
+  hasMessageRow(entry) || entry.read?.kind === 'moderation' || isErasedAct(entry);
 
 const STORED = `
   select id from platform_chat_messages where id = any($1::text[]::uuid[])

@@ -1,5 +1,7 @@
+import { ERASED_ACT } from '../../domain/chat/chat-history';
 import type { ChatModeration } from '../../domain/chat/chat-messages';
 import { actOf, logEntry } from '../../domain/chat/chat-push';
+import { ERASED_RAW } from '../../domain/common/records';
 import { textArray, type Queryable } from '../../engines/postgres/port';
 import { exactMicros, shownInstant } from '../../lib/time/instants';
 import type { ChatEntry } from './chat';
@@ -60,7 +62,8 @@ interface Act {
  */
 export async function writeModeration(entries: readonly ChatEntry[], tx: Queryable): Promise<Set<string>> {
   const acts = entries.flatMap((entry) => (entry.read?.kind === 'moderation' ? [{ entry, read: entry.read }] : []));
-  if (acts.length === 0) return new Set();
+  const erased = entries.filter(isErasedAct).map(erasedRowOf);
+  if (acts.length + erased.length === 0) return new Set();
   const known = new Map<string, Act[]>();
   for (const act of await earlierActs(acts, tx)) keep(known, act);
   const twins = new Set<string>();
@@ -71,8 +74,18 @@ export async function writeModeration(entries: readonly ChatEntry[], tx: Queryab
     else if (act) keep(known, act);
     return rowOf(entry, read, first?.id ?? null);
   });
-  await tx.query(INSERT, [JSON.stringify(rows)], 'moderation-log-insert');
+  await tx.query(INSERT, [JSON.stringify([...rows, ...erased])], 'moderation-log-insert');
   return twins;
+}
+
+/** Whether the record is an act that an erasure made unreadable; its type stays. */
+export const isErasedAct = ({ record }: ChatEntry): boolean =>
+  record.raw === ERASED_RAW && record.type === `${record.platform}:moderation`;
+
+function erasedRowOf({ id, account_id, place, created_at, record }: ChatEntry): object {
+  const nothing = { person_key: null, message_id: null, effect: null, twin_of: null, content: {} };
+  const { platform } = record;
+  return { account_id, place, id, created_at, platform, action: ERASED_ACT, is_listed: true, ...nothing };
 }
 
 function rowOf(entry: ChatEntry, read: ChatModeration, twin_of: string | null): object {

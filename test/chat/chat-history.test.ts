@@ -387,10 +387,20 @@ describe('chat history', () => {
     expect(await ids({ query: 'ada' })).toEqual([]);
   });
 
-  test('a moderator who is erased leaves the act that another record tells, too', async () => {
+  test('acts that name an erased person are entries without content, as a rebuild makes them', async () => {
     const [first, second] = [said(act('ban', '7', { moderator: null }), 1), said(act('ban', '7'), 2)];
     await apply([first, second]);
-    await t.db.transaction((tx) => chatLiveEraser.erase(tx, [{ ...first, raw: ERASED_RAW }]));
-    expect((await log()).items).toMatchObject([{ id: second.id, moderator_name: 'mod' }]);
+    const erased = { ...first, raw: ERASED_RAW };
+    const rows = () => t.db.query('select * from moderation_log where account_id = $1 order by place', [account_id]);
+    await t.db.transaction((tx) => chatLiveEraser.erase(tx, [erased]));
+    const { items } = await log();
+    expect(items).toMatchObject([
+      { id: second.id, action: 'ban', moderator_name: 'mod' },
+      { id: first.id, action: 'erased', target_user_id: null, moderator_name: null, reason: null, created_at: at(1) },
+    ]);
+    const before = await rows();
+    await t.db.query('delete from moderation_log where account_id = $1', [account_id]);
+    expect(await apply([erased, second])).toHaveLength(2);
+    expect(await rows()).toEqual(before);
   });
 });

@@ -47,6 +47,14 @@ async function say(id: number, content: string, more: object = {}): Promise<void
     'the message',
   );
 }
+async function banned(id: number): Promise<void> {
+  const metadata = { reason: 'spam', created_at: new Date().toISOString(), expires_at: null };
+  const ban = { broadcaster: person(broadcaster), moderator: person(2), banned_user: person(id), metadata };
+  expect((await vendors.kick('moderation.banned', Buffer.from(JSON.stringify(ban)))).status).toBe(200);
+  const entry = async () =>
+    (await owner.get('/v1/chat/moderation-log')).text.includes(`"name-${id}"`) ? true : undefined;
+  await eventually(entry, 'the entry of the log');
+}
 const profile = (id: string) => owner.get(`/v1/chat/users/kick/${id}`);
 const refresh = (id: string) => owner.send('POST', `/v1/chat/users/kick/${id}/refresh`, {});
 const lookups = () => cloud.calls.filter(({ path, query }) => path === '/public/v1/users' && query.has('id')).length;
@@ -212,6 +220,7 @@ describe('erasure', () => {
       replies_to: { message_id: 'm-x', content: 'secret words', sender: person(41) },
     });
     expect((await profile('41')).body.data).toMatchObject({ message_count: 2, description: 'Streams of 41' });
+    await banned(41);
     const before = (await owner.get('/v1/chat/messages/count')).body.data.count;
     const erased = await operator.send('POST', '/v1/admin/privacy/chat/erase', { platform: 'kick', user_id: '41' });
     expect(erased).toMatchObject({
@@ -241,14 +250,42 @@ describe('erasure', () => {
       return body.data?.[0];
     }, 'the entry of the audit log');
     expect(JSON.stringify(log)).not.toContain('kick:41');
+    const entries = (await owner.get('/v1/chat/moderation-log?platform=kick')).body.data;
+    expect(entries).toMatchObject([{ action: 'erased', target_user_id: null, reason: null }]);
     const again = await operator.send('POST', '/v1/admin/privacy/chat/erase', { platform: 'kick', user_id: '41' });
     expect(again).toMatchObject({
       status: 200,
       body: { data: { deleted_message_count: 0, affected_account_ids: [] } },
     });
+    // A person who returns begins from the start.
+    await say(41, 'hello again');
+    expect((await profile('41')).body.data).toMatchObject({ username: 'name-41', message_count: 1 });
+    const found = await owner.get('/v1/chat/users/search?q=name-41');
+    expect(found.body.data).toMatchObject([{ platform_user_id: '41', message_count: 1 }]);
+    expect((await owner.get('/v1/chat/messages/count')).body.data.count).toBe(before - 1);
   });
 
   test('a member of a YouTube channel is erased with counts', async () => {
+    const erase = () => operator.send('DELETE', '/v1/admin/privacy/youtube/member/UCmember', undefined);
+    // The note makes the key of the person.
+    expect((await owner.send('POST', '/v1/chat/users/youtube/UCmember/notes', { text: 'x' })).status).toBe(201);
+    const { db } = server.database!;
+    const [key] = await db.query('select key_id from subject_keys order by created_at desc limit 1');
+    const values = [server.credentials.account_id, key!['key_id']];
+    await db.query(
+      `insert into platform_users (account_id, person_key, platform, platform_user_id, roles, first_seen_at,
+         last_seen_at, message_count, own_messages)
+       values ($1, $2, 'youtube', 'UCmember', '{}', now(), now(), 1, 1)`,
+      values,
+    );
+    await db.query(
+      'insert into platform_user_refreshes (account_id, person_key, refreshed_at) values ($1, $2, now())',
+      values,
+    );
+    const [account_id] = values;
+    expect((await erase()).body.data).toMatchObject({ erased_key_count: 2, affected_account_ids: [account_id] });
+    expect((await erase()).body.data).toMatchObject({ erased_key_count: 0, deleted_message_count: 0 });
+
     const gone = await operator.send('DELETE', '/v1/admin/privacy/youtube/member/UCsomebody', undefined);
     expect(gone).toMatchObject({
       status: 200,

@@ -21,6 +21,7 @@ interface EntryRow {
   id: string;
   account_id: string;
   platform: Platform;
+  action: string;
   created_at: string;
   content: string;
   /** Contents of the records that repeat the act. */
@@ -49,7 +50,7 @@ export async function moderationEntries(
   only(filter.to, (value) => `l.created_at < ${value}::timestamptz`);
   only(from_place, (value) => `l.place ${way === 'older' ? '<' : '>'} ${value}::bigint`);
   const rows = await db.query<EntryRow & Record<string, unknown>>(
-    `select l.place, l.id, l.account_id, l.platform, l.created_at, l.content,
+    `select l.place, l.id, l.account_id, l.platform, l.action, l.created_at, l.content,
        (select array_agg(t.content::text order by t.place) from moderation_log t where t.twin_of = l.id) as repeated
      from moderation_log l where ${conditions.join(' and ')}
      order by l.place ${way === 'older' ? 'desc' : 'asc'} limit ${p.add(limit)}`,
@@ -60,12 +61,18 @@ export async function moderationEntries(
 
 type Content = Omit<ModerationLogEntry, 'id' | 'account_id' | 'platform' | 'created_at'>;
 
-/** The act, with what the records that repeat it add. */
-function entryOf({ id, account_id, platform, created_at, content, repeated }: EntryRow): ModerationLogEntry {
-  const shown = JSON.parse(content) as Content & Record<string, unknown>;
+const NOTHING: Omit<Content, 'action'> = {
+  ...{ target_user_id: null, target_username: null, moderator_id: null, moderator_name: null },
+  ...{ platform_message_id: null, message: null, reason: null, duration_secs: null, ends_at: null },
+  source_channel_id: null,
+};
+
+/** The act, with what the records that repeat it add; an erased one has no content. */
+function entryOf({ id, account_id, platform, action, created_at, content, repeated }: EntryRow): ModerationLogEntry {
+  const shown: Content & Record<string, unknown> = { action, ...NOTHING, ...(JSON.parse(content) as Partial<Content>) };
   for (const text of repeated ?? [])
     for (const [name, value] of Object.entries(JSON.parse(text) as Content)) shown[name] ??= value;
-  const { action, target_user_id, target_username, moderator_id, moderator_name, platform_message_id } = shown;
+  const { target_user_id, target_username, moderator_id, moderator_name, platform_message_id } = shown;
   const { message, reason, duration_secs, ends_at, source_channel_id } = shown;
   const act = { action, target_user_id, target_username, moderator_id, moderator_name, platform_message_id, message };
   return { id, account_id, platform, ...act, reason, duration_secs, ends_at, source_channel_id, created_at };
