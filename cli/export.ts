@@ -2,16 +2,25 @@ import { type Command, Option } from 'commander';
 import { TOPICS } from '../domain/common/records';
 import { readStreamSample } from '../domain/history/stream-samples';
 import type { StoredEvent } from '../engines/event-store/port';
-import { RawJson, stringify } from '../lib/json/raw-json';
-import { csvLine } from '../lib/text/csv';
+import { RawJson } from '../lib/json/raw-json';
 import { type ExportBatch, type ExportProgress, readProgress, writeExport } from '../maintenance/archive/export-file';
-import { replayAccount, replayEvents, type ReplayedRecord, replayTopic } from '../maintenance/archive/replay';
+import { type Column, columns } from '../maintenance/archive/files/columns';
+import { type Encoder, EXPORT_FORMATS, type ExportFormat, openEncoder } from '../maintenance/archive/files/encoder';
+import { AUDIT_COLUMNS, auditRows, SESSION_COLUMNS, sessionRows } from '../maintenance/archive/files/read-model-rows';
+import {
+  type Place,
+  replayAccount,
+  replayEvents,
+  type ReplayedRecord,
+  replayTopic,
+} from '../maintenance/archive/replay';
 import { collect, type Options as ReplayOptions, readPlace } from './replay';
 import { runCommand, type Connect, type FullContext } from './runtime/context';
 
 type Row = Record<string, unknown>;
 type Persons = 'hash' | 'clear';
-interface Options extends Pick<ReplayOptions, 'from' | 'to' | 'account' | 'type' | 'format'> {
+interface Options extends Pick<ReplayOptions, 'from' | 'to' | 'account' | 'type'> {
+  format: ExportFormat;
   output: string;
   resume?: boolean;
   persons: Persons;
@@ -23,19 +32,41 @@ const TOPIC_OF = {
   samples: TOPICS.stream_samples,
 } as const;
 type TopicSource = keyof typeof TOPIC_OF;
-const SOURCES = [...Object.keys(TOPIC_OF), TOPICS.domain_events];
+const SOURCES = [...Object.keys(TOPIC_OF), TOPICS.domain_events, 'sessions', 'audit'];
 
-const PLACE = ['partition', 'offset', 'appended_at', 'id', 'account_id', 'type', 'platform'];
-const RECORD = [...PLACE, 'external_id', 'occurred_at', 'received_at', 'person'];
-const SAMPLE = [...PLACE, 'occurred_at', 'broadcast_id', 'viewer_count', 'follower_count', 'category'];
-const EVENT = ['position', 'stream', 'revision', 'id', 'type', 'recorded_at'];
+const PLACE = [
+  ...columns('integer', 'partition', 'offset'),
+  ...columns('time', 'appended_at'),
+  ...columns('text', 'id', 'account_id', 'type', 'platform'),
+];
+const RECORD = [
+  ...PLACE,
+  ...columns('text', 'external_id'),
+  ...columns('time', 'occurred_at', 'received_at'),
+  ...columns('text', 'person'),
+];
+const SAMPLE = [
+  ...PLACE,
+  ...columns('time', 'occurred_at'),
+  ...columns('text', 'broadcast_id'),
+  ...columns('integer', 'viewer_count', 'follower_count'),
+  ...columns('text', 'category'),
+];
+const EVENT = [
+  ...columns('text', 'position', 'stream'),
+  ...columns('integer', 'revision'),
+  ...columns('text', 'id', 'type'),
+  ...columns('time', 'recorded_at'),
+];
 
 /** Columns of a source; names, texts and raw data only in clear. */
-function columnsOf(source: string, persons: Persons): string[] {
-  const is_clear = persons === 'clear';
-  if (source === 'samples') return [...SAMPLE, ...(is_clear ? ['title'] : [])];
-  if (source in TOPIC_OF) return [...RECORD, ...(is_clear ? ['raw'] : [])];
-  return [...EVENT, ...(is_clear ? ['data', 'metadata'] : [])];
+function columnsOf(source: string, persons: Persons): Column[] {
+  const clear = (...names: string[]) => (persons === 'clear' ? columns('text', ...names) : []);
+  if (source === 'sessions') return [...SESSION_COLUMNS, ...clear('title')];
+  if (source === 'audit') return [...AUDIT_COLUMNS, ...clear('before', 'after')];
+  if (source === 'samples') return [...SAMPLE, ...clear('title')];
+  if (source in TOPIC_OF) return [...RECORD, ...clear('raw')];
+  return [...EVENT, ...clear('data', 'metadata')];
 }
 
 /** `lumio export SOURCE`: writes records or events to a file that a killed export continues. */
@@ -50,7 +81,7 @@ export function register(program: Command, connect: Connect<FullContext>): void 
     .addOption(new Option('--to <place>', 'offset, position or time, exclusive').argParser(readPlace))
     .option('--account <id>', 'only of this account')
     .addOption(new Option('--type <type>', 'only of this type; repeatable').argParser(collect).default([], 'all'))
-    .addOption(new Option('--format <format>', 'how').choices(['ndjson', 'csv']).default('ndjson'))
+    .addOption(new Option('--format <format>', 'how').choices(EXPORT_FORMATS).default('ndjson'))
     .addOption(
       new Option('--persons <form>', '`clear` adds names, texts and raw data')
         .choices(['hash', 'clear'])
@@ -61,45 +92,66 @@ export function register(program: Command, connect: Connect<FullContext>): void 
         if (!SOURCES.includes(source)) throw new Error(`the source must be one of ${SOURCES.join(', ')}`);
         const { output, format, persons } = options;
         const progress = options.resume === true ? await readProgress(output) : null;
-        const columns = columnsOf(source, persons);
+        const encoder = await openEncoder(format, columnsOf(source, persons), progress);
         await writeExport(output, {
-          head: format === 'csv' ? csvLine(columns) : '',
-          batches: written(rowsOf(context, source, options), { columns, format, progress }),
+          head: { data: encoder.head, state: encoder.state() },
+          batches: written(rowsOf(context, source, options, progress), encoder, progress),
+          tail: () => encoder.tail(),
           progress,
         });
       }),
     );
 }
 
-/** Batches as text, without the rows that the output holds already. */
+/** Batches in the file's format, without the rows that the output holds already. */
 async function* written(
   rows: AsyncIterable<Row[]>,
-  { columns, format, progress }: { columns: string[]; format: Options['format']; progress: ExportProgress | null },
+  encoder: Encoder,
+  progress: ExportProgress | null,
 ): AsyncGenerator<ExportBatch> {
-  const line = (row: Row): string => {
-    const values = columns.map((column) => row[column] ?? null);
-    if (format === 'csv') return csvLine(values);
-    const shown = Object.fromEntries(columns.map((column, at) => [column, values[at]]));
-    // JSON has line feeds only between tokens.
-    return `${stringify(shown).replace(/[\r\n]/g, ' ')}\n`;
+  const { least_rows = 1 } = encoder;
+  let fresh: Row[] = [];
+  let places = new Map<string, number | string>();
+  const batch = (): ExportBatch => {
+    const made = { data: encoder.rows(fresh), places, state: encoder.state() };
+    fresh = [];
+    places = new Map();
+    return made;
   };
-  for await (const batch of rows) {
-    const places = new Map<string, number>();
-    let text = '';
-    for (const row of batch) {
-      const name = String(row['partition'] ?? 'events');
-      const place = Number(row['offset'] ?? row['position']);
-      if (place < (progress?.places[name] ?? 0)) continue;
-      places.set(name, place + 1);
-      text += line(row);
+  for await (const some of rows) {
+    for (const row of some) {
+      if (typeof row['place'] === 'string') {
+        places.set('rows', row['place']);
+      } else {
+        const name = String(row['partition'] ?? 'events');
+        const place = Number(row['offset'] ?? row['position']);
+        if (place < Number(progress?.places[name] ?? 0)) continue;
+        places.set(name, place + 1);
+      }
+      fresh.push(row);
     }
-    if (text !== '') yield { text, places };
+    if (fresh.length >= least_rows) yield batch();
   }
+  if (fresh.length > 0) yield batch();
 }
 
-async function* rowsOf(context: FullContext, source: string, options: Options): AsyncGenerator<Row[]> {
+async function* rowsOf(
+  context: FullContext,
+  source: string,
+  options: Options,
+  progress: ExportProgress | null,
+): AsyncGenerator<Row[]> {
   const { from, to, type: types } = options;
   const account = options.account?.toLowerCase();
+  if (source === 'sessions' || source === 'audit') {
+    const after = progress?.places['rows'];
+    const of = {
+      ...{ account: account ?? null, from: timeOf(from), to: timeOf(to), types },
+      after: after === undefined ? null : String(after),
+    };
+    yield* source === 'sessions' ? sessionRows(context.db, of) : auditRows(context.db, of);
+    return;
+  }
   const range = { ...(from && { from }), ...(to && { to }), types };
   if (source in TOPIC_OF) {
     const topic = TOPIC_OF[source as TopicSource];
@@ -109,6 +161,13 @@ async function* rowsOf(context: FullContext, source: string, options: Options): 
   }
   const batches = account === undefined ? replayEvents(context, range) : replayAccount(context, { ...range, account });
   for await (const batch of batches) yield batch.map((event: StoredEvent) => ({ ...event }));
+}
+
+/** @throws Error for an offset */
+function timeOf(place: Place | undefined): string | null {
+  if (place === undefined) return null;
+  if ('number' in place) throw new Error('--from and --to of this source are times');
+  return place.time;
 }
 
 function recordRow(source: string, record: ReplayedRecord): Row {

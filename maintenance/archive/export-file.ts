@@ -1,13 +1,19 @@
 import { open, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { z } from 'zod';
 
-/** Rows of one batch as text, and the place behind each source's last row. */
+/** Rows of one batch as they stand in the file, and the place behind each source's last row. */
 export interface ExportBatch {
-  text: string;
-  places: ReadonlyMap<string, number>;
+  data: Buffer;
+  places: ReadonlyMap<string, number | string>;
+  /** State of the format behind this batch, from which a later encoder continues. */
+  state: string | null;
 }
 
-const Progress = z.object({ bytes: z.int().min(0), places: z.record(z.string(), z.int()) });
+const Progress = z.object({
+  bytes: z.int().min(0),
+  places: z.record(z.string(), z.union([z.int(), z.string()])),
+  state: z.string().nullable().default(null),
+});
 export type ExportProgress = z.output<typeof Progress>;
 
 const progressOf = (output: string): string => `${output}.progress`;
@@ -31,26 +37,37 @@ export async function readProgress(output: string): Promise<ExportProgress | nul
  */
 export async function writeExport(
   output: string,
-  { head, batches, progress }: { head: string; batches: AsyncIterable<ExportBatch>; progress: ExportProgress | null },
+  {
+    head,
+    batches,
+    tail,
+    progress,
+  }: {
+    head: Omit<ExportBatch, 'places'>;
+    batches: AsyncIterable<ExportBatch>;
+    tail(): Buffer;
+    progress: ExportProgress | null;
+  },
 ): Promise<void> {
   const file = await open(output, progress === null ? 'wx' : 'r+', 0o600);
   try {
     const places = new Map(Object.entries(progress?.places ?? {}));
     let bytes = progress?.bytes ?? 0;
-    const append = async (text: string) => {
-      const data = Buffer.from(text);
+    const append = async ({ data, state }: Omit<ExportBatch, 'places'>) => {
       await file.write(data, 0, data.length, bytes);
       bytes += data.length;
-      const state: ExportProgress = { bytes, places: Object.fromEntries(places) };
-      await writeFile(`${progressOf(output)}.new`, JSON.stringify(state), { mode: 0o600 });
+      const reached: ExportProgress = { bytes, places: Object.fromEntries(places), state };
+      await writeFile(`${progressOf(output)}.new`, JSON.stringify(reached), { mode: 0o600 });
       await rename(`${progressOf(output)}.new`, progressOf(output));
     };
     if (progress === null) await append(head);
     else await file.truncate(bytes);
     for await (const batch of batches) {
       for (const [source, place] of batch.places) places.set(source, place);
-      await append(batch.text);
+      await append(batch);
     }
+    const end = tail();
+    await file.write(end, 0, end.length, bytes);
     await file.sync();
   } finally {
     await file.close();

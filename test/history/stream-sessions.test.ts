@@ -2,6 +2,7 @@ import { unzipSync } from 'fflate';
 import { v7 as uuid } from 'uuid';
 import { TOPICS, type RecordEnvelope } from '../../domain/common/records';
 import { correctSessions } from '../../services/history/session-corrections';
+import { auditRows, sessionRows } from '../../maintenance/archive/files/read-model-rows';
 import { replayTopic } from '../../maintenance/archive/replay';
 import { testDatabase } from '../support/database';
 import { engines, type Engines } from '../support/projections';
@@ -304,6 +305,25 @@ describe('a session', () => {
     expect(await owner.get(`/v1/history/reports/${id}/export?format=csv`)).toMatchObject(conflict('exported'));
     expect(await owner.send('DELETE', `/v1/history/reports/${id}`, undefined)).toMatchObject(conflict('deleted'));
   });
+});
+
+test('sessions and the audit log are rows of an export, which continues behind any row', async () => {
+  const { id } = await finished();
+  const { db } = server.database!;
+  const all = { account: account_id, from: null, to: null, types: [], after: null };
+  const of = async (batches: AsyncIterable<Record<string, unknown>[]>) => {
+    const rows: Record<string, unknown>[] = [];
+    for await (const batch of batches) rows.push(...batch);
+    return rows;
+  };
+  const sessions = await of(sessionRows(db, all));
+  expect(sessions).toEqual([expect.objectContaining({ id, account_id, peak_viewers: 160, total_messages: 5 })]);
+  expect(await of(sessionRows(db, { ...all, after: String(sessions[0]!['place']) }))).toEqual([]);
+  expect(await of(sessionRows(db, { ...all, from: at(1) }))).toEqual([]);
+  const entries = await of(auditRows(db, all));
+  expect(entries.map(({ type }) => type)).toContain('account:created');
+  const after = String(entries[0]!['place']);
+  expect(await of(auditRows(db, { ...all, after }))).toEqual(entries.slice(1));
 });
 
 describe('files', () => {

@@ -1,6 +1,9 @@
 import { appendFile, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import { streams } from 'avsc';
 import { type ExportBatch, readProgress, writeExport } from '../../maintenance/archive/export-file';
 
 let folder: string;
@@ -9,7 +12,9 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
-const batch = (text: string, place: number): ExportBatch => ({ text, places: new Map([['0', place]]) });
+const part = (text: string) => ({ data: Buffer.from(text), state: null });
+const batch = (text: string, place: number): ExportBatch => ({ ...part(text), places: new Map([['0', place]]) });
+const tail = () => Buffer.alloc(0);
 
 test('an export that was cut off continues behind its last whole batch', async () => {
   const output = join(folder, 'events.csv');
@@ -18,7 +23,9 @@ test('an export that was cut off continues behind its last whole batch', async (
     yield batch('b\r\n', 2);
     throw new Error('killed');
   }
-  await expect(writeExport(output, { head: 'id\r\n', batches: cutOff(), progress: null })).rejects.toThrow('killed');
+  await expect(writeExport(output, { head: part('id\r\n'), batches: cutOff(), tail, progress: null })).rejects.toThrow(
+    'killed',
+  );
   // A part of the next batch reached the file, not the progress.
   await appendFile(output, 'c');
   const progress = await readProgress(output);
@@ -26,7 +33,7 @@ test('an export that was cut off continues behind its last whole batch', async (
   async function* rest() {
     yield batch('c\r\nd\r\n', 4);
   }
-  await writeExport(output, { head: 'id\r\n', batches: rest(), progress });
+  await writeExport(output, { head: part('id\r\n'), batches: rest(), tail, progress });
   expect(await readFile(output, 'utf8')).toBe('id\r\na\r\nb\r\nc\r\nd\r\n');
   expect(await readProgress(output)).toBeNull();
 });
@@ -35,6 +42,69 @@ test('an output that exists is not overwritten', async () => {
   const output = join(folder, 'kept.csv');
   await appendFile(output, 'kept');
   async function* nothing() {}
-  await expect(writeExport(output, { head: '', batches: nothing(), progress: null })).rejects.toThrow('EEXIST');
+  await expect(writeExport(output, { head: part(''), batches: nothing(), tail, progress: null })).rejects.toThrow(
+    'EEXIST',
+  );
   expect(await readFile(output, 'utf8')).toBe('kept');
+});
+
+describe('typed formats', () => {
+  const COLUMNS = [
+    { name: 'id', kind: 'text' },
+    { name: 'viewers', kind: 'integer' },
+    { name: 'hours', kind: 'number' },
+    { name: 'sampled_at', kind: 'time' },
+  ];
+  const ROWS = [
+    { id: 'é', viewers: 2 ** 40, hours: 0.5, sampled_at: '2026-01-02T03:04:05.000006Z' },
+    { id: null, viewers: null, hours: null, sampled_at: null },
+    { id: 'c', viewers: 0, hours: -1, sampled_at: '1969-12-31T23:59:59Z' },
+  ];
+  const AT = Date.parse('2026-01-02T03:04:05Z') * 1000 + 6;
+
+  /** A file of a batch, and of two that a second encoder adds; by another process, since jest loads no ES modules. */
+  const written = async (format: string, then: string): Promise<any> => {
+    const program = `
+      const { openEncoder } = require('./dist/maintenance/archive/files/encoder');
+      (async () => {
+        const [columns, rows] = ${JSON.stringify([COLUMNS, ROWS])};
+        const first = await openEncoder('${format}', columns, null);
+        const begun = Buffer.concat([first.head, first.rows(rows.slice(0, 1))]);
+        const next = await openEncoder('${format}', columns, { bytes: begun.length, state: first.state() });
+        const file = Buffer.concat([begun, next.rows(rows.slice(1, 2)), next.rows(rows.slice(2)), next.tail()]);
+        ${then}
+      })().catch((error) => { console.error(error); process.exitCode = 1; });`;
+    const { stdout } = await promisify(execFile)(process.execPath, ['-e', program], { cwd: join(__dirname, '../..') });
+    return JSON.parse(stdout);
+  };
+
+  test('parquet has typed columns, also after a continuation', async () => {
+    const read = await written(
+      'parquet',
+      `const { parquetMetadata, parquetReadObjects } = await import('hyparquet');
+       const buffer = file.buffer.slice(file.byteOffset, file.byteOffset + file.length);
+       const read = await parquetReadObjects({ file: buffer });
+       const { schema, row_groups } = parquetMetadata(buffer);
+       console.log(JSON.stringify({ rows: read, types: schema.slice(1).map(({ type }) => type), groups: row_groups.length },
+         (_key, value) => (typeof value === 'bigint' ? Number(value) : value)));`,
+    );
+    expect(read.types).toEqual(['BYTE_ARRAY', 'INT64', 'DOUBLE', 'INT64']);
+    expect(read.groups).toBe(3);
+    expect(read.rows).toEqual([
+      { ...ROWS[0], sampled_at: '2026-01-02T03:04:05.000Z' },
+      ROWS[1],
+      { ...ROWS[2], sampled_at: '1969-12-31T23:59:59.000Z' },
+    ]);
+  });
+
+  test('avro has typed columns, also after a continuation', async () => {
+    const file = await written('avro', `console.log(JSON.stringify(file.toString('base64')));`);
+    const decoder = new streams.BlockDecoder();
+    const read: any[] = [];
+    decoder.on('data', (row) => read.push({ ...row }));
+    const ended = new Promise((resolve, reject) => decoder.on('end', resolve).on('error', reject));
+    decoder.end(Buffer.from(file, 'base64'));
+    await ended;
+    expect(read).toEqual([{ ...ROWS[0], sampled_at: AT }, ROWS[1], { ...ROWS[2], sampled_at: -1_000_000 }]);
+  });
 });
