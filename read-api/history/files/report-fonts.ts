@@ -1,4 +1,7 @@
 import { readFileSync } from 'node:fs';
+import bidiFactory from 'bidi-js';
+
+const bidi = bidiFactory();
 
 /** A packaged font, and the characters that it draws. */
 interface Face {
@@ -41,19 +44,61 @@ export interface Run {
 /** Pictures and their modifiers, which no packaged font draws. */
 const UNDRAWN = /\p{Extended_Pictographic}|\p{Regional_Indicator}|\p{Emoji_Modifier}|\u200d|\ufe0f/u;
 
-/** Cuts a text into pieces of one font each. Combining marks stay with the character before. */
+/** Fonts whose words are laid out from right to left. */
+const RIGHT_TO_LEFT: ReadonlySet<string> = new Set(
+  FACES.filter(({ name }) => /-(?:arabic|hebrew)-/.test(name)).map(({ name }) => name),
+);
+
+interface LogicalRun extends Run {
+  /** Of the bidirectional algorithm: odd from right to left. */
+  level: number;
+}
+
+/**
+ * Cuts a text into pieces of one font each, in the order in which they stand on the line from left to right. Combining
+ * marks stay with the character before.
+ */
 export function fontRuns(text: string): Run[] {
-  const runs: Run[] = [];
+  const drawn = [...text].filter((character) => !UNDRAWN.test(character)).join('');
+  return inVisualOrder(logicalRuns(drawn)).flatMap(({ font, text: part, level }) =>
+    level % 2 === 0 ? [{ font, text: part }] : reversed(font, part).map((piece) => ({ font, text: piece })),
+  );
+}
+
+function logicalRuns(text: string): LogicalRun[] {
+  const { levels } = bidi.getEmbeddingLevels(text);
+  const runs: LogicalRun[] = [];
+  let at = 0;
   for (const character of text) {
-    if (UNDRAWN.test(character)) continue;
+    const level = levels[at]!;
+    const shown = level % 2 === 0 ? character : (bidi.getMirroredCharacter(character) ?? character);
+    at += character.length;
     const last = runs.at(-1);
     const joins = last !== undefined && /^(?:\p{M}| )$/u.test(character);
-    const font = joins ? last.font : FACES.find(({ covers }) => covers.test(character))!.name;
-    if (last?.font === font) last.text += character;
-    else runs.push({ font, text: character });
+    const font = joins ? last.font : FACES.find(({ covers }) => covers.test(shown))!.name;
+    if (last?.font === font && last.level === level) last.text += shown;
+    else runs.push({ font, text: shown, level });
   }
   return runs;
 }
+
+/** Rule L2 of the bidirectional algorithm: from the highest level down, each sequence of at least that level turns. */
+function inVisualOrder(runs: readonly LogicalRun[]): LogicalRun[] {
+  const ordered = [...runs];
+  for (let level = Math.max(0, ...runs.map((run) => run.level)); level > 0; level -= 1) {
+    for (let from = 0; from < ordered.length; from += 1) {
+      let to = from;
+      while (to < ordered.length && ordered[to]!.level >= level) to += 1;
+      if (to > from) ordered.splice(from, to - from, ...ordered.slice(from, to).reverse());
+      from = to;
+    }
+  }
+  return ordered;
+}
+
+/** A font from right to left lays out each word by itself; in other fonts the characters turn. */
+const reversed = (font: string, text: string): string[] =>
+  RIGHT_TO_LEFT.has(font) ? text.split(/( )/).filter(Boolean).reverse() : [[...text].reverse().join('')];
 
 export const LATIN = FACES[0]!.name;
 export const readFont = (font: string): Buffer => readFileSync(require.resolve(font));
