@@ -91,6 +91,11 @@ async function streamed() {
   ]);
 }
 
+/** Makes the next count of the live session due, as the first one of a minute. */
+const countAgain = () =>
+  server.database!.db.query(
+    `update live_session_figures set counted_at = counted_at - interval '2 minutes', next_at = now()`,
+  );
 const channel = (rest = '', handle = HANDLE) => nobody.get(`/v1/public-stats/channels/twitch/${handle}${rest}`);
 const set = (body: object, platform = 'twitch') => owner.send('PUT', `/v1/public-stats/channels/${platform}`, body);
 
@@ -210,8 +215,36 @@ describe('a channel with a handle', () => {
     try {
       const first: any = await listener.next((one: any) => one.event_type === 'public-stats:bootstrap');
       expect(first.data.summary.broadcast_id).toBe('b-2');
+      await countAgain();
+      const next: any = await listener.next((one: any) => one.event_type === 'public-stats:updated');
+      expect(Object.keys(next.data)).toEqual(Object.keys(first.data));
     } finally {
       listener.close();
+    }
+  });
+
+  test('an open socket gets nothing any more from the opt-out on', async () => {
+    const own_channel = `history:${server.credentials.account_id}` as const;
+    const { access_token } = server.credentials;
+    const listener = await Listener.to(server.ws_url, access_token, 'public-stats:twitch:b-2', own_channel);
+    const of = (type: string) => listener.messages.filter((one) => one['event_type'] === type).length;
+    const counted = async () => {
+      const before = of('history:session_updated');
+      await countAgain();
+      await eventually(async () => of('history:session_updated') > before || undefined, 'a count of the live session');
+    };
+    try {
+      await counted();
+      await eventually(async () => of('public-stats:updated') > 0 || undefined, 'the public numbers');
+      expect((await set({ is_public: false })).status).toBe(200);
+      const shown = of('public-stats:updated');
+      // The message of one count would come before the account's own message of the next one.
+      await counted();
+      await counted();
+      expect(of('public-stats:updated')).toBe(shown);
+    } finally {
+      listener.close();
+      expect((await set({ is_public: true })).status).toBe(200);
     }
   });
 
