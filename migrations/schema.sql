@@ -1404,6 +1404,13 @@ CREATE INDEX revocations_age_idx ON public.revocations USING btree (recorded_at)
 CREATE INDEX revocations_credential_idx ON public.revocations
   USING btree (credential_id) WHERE (credential_id IS NOT NULL);
 
+create table running_exports (
+  account_id uuid not null,
+  token uuid not null,
+  ends_at timestamp with time zone not null,
+  constraint running_exports_pkey PRIMARY KEY (account_id)
+);
+
 create table schema_migrations (
   id integer not null default nextval('schema_migrations_id_seq'::regclass),
   name character varying(255),

@@ -1,3 +1,4 @@
+import { v7 } from 'uuid';
 import type { z } from 'zod';
 import { feature, get, invalid, ndjson, permission, query, rateLimited } from '../../app/operation';
 import { EVENT_COLUMNS, EventRecord, eventRecord, eventRow, type EventRow } from '../../domain/events/events';
@@ -9,8 +10,8 @@ import { type EventQuery, pairConditions } from './events-pages';
 
 /** Rows per read; no database resource is held in between. */
 const ROWS = 500;
-/** Accounts whose export this process sends. */
-const exporting = new Set<string>();
+/** Time after its last read in which an export counts as running; the claim of a process that has died ends so. */
+const CLAIM = "interval '2 minutes'";
 
 type Exported = Omit<EventQuery, 'limit' | 'offset' | 'max_bytes'>;
 
@@ -54,19 +55,36 @@ async function begun<Item>(items: AsyncGenerator<Item, void, undefined>): Promis
 /** @throws DomainError EXPORT_RUNNING before the first event */
 async function* exported(db: Queryable, of: Exported): AsyncGenerator<z.input<typeof EventRecord>> {
   const { account_id } = of;
-  if (exporting.has(account_id)) throw new DomainError('EXPORT_RUNNING');
-  exporting.add(account_id);
+  const token = v7();
+  await claim(db, account_id, token);
   try {
     let after: EventRow | null = null;
     for (;;) {
       const rows = await eventsAfter(db, of, after);
+      if (after !== null) await claim(db, account_id, token);
       for (const row of rows) yield eventRecord(eventRow(row));
       after = rows.at(-1) ?? null;
       if (rows.length < ROWS) return;
     }
   } finally {
-    exporting.delete(account_id);
+    await db.query('delete from running_exports where account_id = $1 and token = $2', [account_id, token]);
   }
+}
+
+/**
+ * Claims the account's one export, or extends the claim.
+ * @throws DomainError EXPORT_RUNNING while another export has it
+ */
+async function claim(db: Queryable, account_id: string, token: string): Promise<void> {
+  const claimed = await db.query(
+    `insert into running_exports as r (account_id, token, ends_at) values ($1, $2, now() + ${CLAIM})
+     on conflict (account_id) do update set token = excluded.token, ends_at = excluded.ends_at
+       where r.token = excluded.token or r.ends_at <= now()
+     returning 1 as one`,
+    [account_id, token],
+    'claim-export',
+  );
+  if (claimed.length === 0) throw new DomainError('EXPORT_RUNNING');
 }
 
 function eventsAfter(db: Queryable, of: Exported, after: EventRow | null): Promise<EventRow[]> {

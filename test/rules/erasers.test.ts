@@ -66,6 +66,7 @@ const NOTHING_PERSONAL: Readonly<Record<string, readonly string[]>> = {
     'chat_heads',
     'chat_sends',
     'public_channel_stats',
+    'running_exports',
     'session_claims',
     'session_row_counts',
     'merged_sessions',
