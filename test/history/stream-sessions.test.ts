@@ -139,7 +139,9 @@ async function streamed() {
     record('twitch:gift', at(36), { community_sub_gift: { id: 'c', total: 3 } }),
     record('twitch:gift', at(36), { sub_gift: { community_gift_id: 'c' } }),
     record('twitch:gift', at(37), { sub_gift: { community_gift_id: null } }),
-    record('twitch:raid', at(38), { viewers: 40 }),
+    record('twitch:raid', at(38), {
+      ...{ viewers: 40, from_broadcaster_user_id: '1234', from_broadcaster_user_name: 'Cool_User' },
+    }),
     record('twitch:raid', at(91), { viewers: 400 }),
     kickTurn(false, at(0), at(60), '=Boss fight'),
     kickTurn(true, at(61), null, '=Boss fight'),
@@ -218,7 +220,12 @@ describe('a session', () => {
       { category: 'Go', duration_secs: 1800, avg_viewers: 100 },
     ]);
     // Twitch has 100 viewers in the minute before the raid and ten minutes after it.
-    expect(data.raids).toEqual([{ platform: 'twitch', raided_at: at(38), viewers: 40, retained_viewers: 0 }]);
+    expect(data.raids).toEqual([
+      {
+        ...{ platform: 'twitch', raided_at: at(38), viewers: 40, retained_viewers: 0 },
+        ...{ platform_user_id: '1234', display_name: 'Cool_User' },
+      },
+    ]);
     expect(Object.keys(data.streams[0])).toEqual([
       ...['platform', 'platform_channel_id', 'broadcast_id', 'title', 'category', 'started_at', 'ended_at'],
       ...['duration_secs', 'peak_viewers', 'avg_viewers', 'hours_watched', 'total_messages', 'unique_chatters'],

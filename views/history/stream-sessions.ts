@@ -11,6 +11,7 @@ import {
 } from '../../domain/history/session-summary';
 import type { Queryable } from '../../engines/postgres/port';
 import { literal, Parameters } from '../../kernel/sql';
+import { withRaiders } from './raiders';
 
 const dateTime = z.string().meta({ format: 'date-time' });
 
@@ -103,6 +104,8 @@ const ReceivedRaid = z
     raided_at: dateTime,
     viewers: z.int(),
     retained_viewers: z.int().nullable(),
+    platform_user_id: z.string().nullable().describe('The raider; null, like the name, once the event is gone'),
+    display_name: z.string().nullable(),
   })
   .meta({ id: 'StreamReceivedRaid' });
 
@@ -226,7 +229,7 @@ export async function reportOf(
     follower_markers: markersOf(figures?.follower_markers ?? null, streams, 'follower_markers'),
     viewers_by_category: viewersByCategory(streams),
     comparison: await comparisonOf(db, account_id, row),
-    raids: figures?.received_raids ?? [],
+    raids: await withRaiders(db, account_id, figures?.received_raids ?? []),
   };
 }
 
