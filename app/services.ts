@@ -12,6 +12,7 @@ import type { Caller, RequestContext, Written } from '../access/authentication/c
 import type { AccessChanges } from '../access/authentication/access-invalidation';
 import type { ConnectionTokens } from '../services/connections/connection-tokens';
 import type { ChannelEmotes } from '../services/chat/emotes';
+import type { ProfileBreakers } from '../services/chat/profile-breakers';
 import type { ErasedChats } from '../kernel/eraser';
 import type { Settings } from '../kernel/settings/settings';
 import type { Tokens } from '../access/authentication/tokens/jwt';
@@ -76,6 +77,8 @@ export interface Services {
   chat: ChatVendors;
   /** Emotes of channels. */
   emotes: ChannelEmotes;
+  /** Breakers of look-ups of people at their platforms. */
+  profile_breakers: ProfileBreakers;
   /** Access tokens of connections. */
   connection_tokens: ConnectionTokens;
   /** Takes units of YouTube's quota for a call besides reading; false where the day has none left for such calls. */

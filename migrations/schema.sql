@@ -1207,6 +1207,9 @@ create table platform_user_details (
   followed_at timestamp with time zone,
   enriched_at timestamp with time zone,
   tried_at timestamp with time zone not null,
+  details_at timestamp with time zone,
+  fetch_after timestamp with time zone,
+  is_subscriber boolean,
   constraint platform_user_details_pkey PRIMARY KEY (account_id, person_key)
 );
 CREATE INDEX platform_user_details_person ON public.platform_user_details USING btree (person_key);
@@ -1719,6 +1722,14 @@ create table twitch_conduits (
   paused_at timestamp with time zone,
   constraint twitch_conduits_pkey PRIMARY KEY (client_id)
 );
+
+create table unknown_user_refreshes (
+  account_id uuid not null,
+  person_hash text not null,
+  refreshed_at timestamp with time zone not null,
+  constraint unknown_user_refreshes_pkey PRIMARY KEY (account_id, person_hash)
+);
+CREATE INDEX unknown_user_refreshes_at ON public.unknown_user_refreshes USING btree (refreshed_at);
 
 create table uploads_under_way (
   key text not null,

@@ -7,6 +7,7 @@ import { createTokens } from '../../access/authentication/tokens/jwt';
 import { createApi } from '../../api/server';
 import { openEngines } from '../../bin/engines';
 import { readSettings } from '../../bin/read-settings';
+import { createProfileBreakers } from '../../services/chat/profile-breakers';
 import { createServices } from '../../bin/services';
 import { createLog } from '../../engines/log/pino';
 import { createPrometheusMetrics } from '../../engines/metrics/prometheus';
@@ -22,6 +23,7 @@ const NO_CHAT = {
     badges: () => Promise.resolve([]),
     known: () => ({ any: false, emote: () => undefined, badge: () => null }),
   },
+  profile_breakers: createProfileBreakers(),
   spendYoutube: async () => false,
 };
 

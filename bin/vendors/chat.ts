@@ -3,6 +3,7 @@ import type { Services } from '../../app/services';
 import { createYoutubeQuota } from '../../ingest/youtube/quota';
 import { createPersonalTexts } from '../../privacy/subject-keys/texts';
 import { enrich } from '../../services/chat/person-profiles';
+import { createProfileBreakers } from '../../services/chat/profile-breakers';
 import { sendChat } from '../../services/chat/send-chat';
 import { kickChat } from '../../vendors/kick/chat';
 import { trovoChat } from '../../vendors/trovo/chat';
@@ -32,7 +33,7 @@ export const chatCallsOf = (
 export function openChat(
   deps: Pick<CallersDeps, 'settings' | 'engines' | 'db' | 'log' | 'metrics' | 'stops'>,
   { tokens }: Pick<OpenConnections, 'tokens'>,
-): Pick<Services, 'chat' | 'emotes' | 'connection_tokens' | 'spendYoutube'> {
+): Pick<Services, 'chat' | 'emotes' | 'profile_breakers' | 'connection_tokens' | 'spendYoutube'> {
   const { settings, db } = deps;
   const { twitch, google, kick, trovo } = settings;
   const http = openHttp(deps);
@@ -43,6 +44,7 @@ export function openChat(
   return {
     chat: new Map([...vendors, trovoChat(http, trovo)].map((vendor) => [vendor.platform, vendor])),
     emotes: openEmotes(deps),
+    profile_breakers: createProfileBreakers(),
     connection_tokens: tokens,
     spendYoutube: createYoutubeQuota({ db, daily_units: google.daily_quota }).spend,
   };

@@ -23,7 +23,7 @@ export const refreshPlatformUserProfile = command({
   },
   async run({ input, caller, refuse }, services) {
     const person = { ...input, account_id: caller.account_id };
-    const retry_after_seconds = await takeRefresh(services.db, person);
+    const retry_after_seconds = await takeRefresh(services, person);
     if (retry_after_seconds > 0) throw refuse('REFRESH_COOLDOWN', { retry_after_seconds });
     await enrich(services, person, true);
     return profileOf(services.db, person);

@@ -1,3 +1,8 @@
+import { createPrometheusMetrics } from '../../engines/metrics/prometheus';
+import { createProfileBreakers, PlatformPaused } from '../../services/chat/profile-breakers';
+import { createHttpClients } from '../../vendors/http/client';
+import { HttpFailed } from '../../vendors/http/port';
+import { trovoChat } from '../../vendors/trovo/chat';
 import { startServer, type TestServer } from '../support/server';
 import { ApiClient, eventually, VendorCloud } from '../support/vendor-cloud';
 import { FakeChatCloud } from '../vendors/chat-cloud';
@@ -72,10 +77,10 @@ describe('profiles', () => {
           username: 'name-31',
           display_name: 'Name 31',
           avatar_url: 'https://pictures.example/31.png',
-          description: 'Streams of 31',
+          bio: 'Streams of 31',
           message_count: 1,
           is_moderator: false,
-          is_banned: false,
+          ban: null,
           enriched_at: expect.any(String),
         },
       },
@@ -84,13 +89,14 @@ describe('profiles', () => {
     expect((await profile('31')).body.data.enriched_at).toBe(shown.body.data.enriched_at);
     expect(lookups()).toBe(asked);
     const { data } = await owner.gql(
-      '{ platformUserProfile(platform: "kick", platformUserId: "31") { displayName description messageCount isVip } }',
+      '{ platformUserProfile(platform: "kick", platformUserId: "31") { displayName bio messageCount isVip ban { action } } }',
     );
     expect(data.platformUserProfile).toEqual({
       displayName: 'Name 31',
-      description: 'Streams of 31',
+      bio: 'Streams of 31',
       messageCount: 1,
       isVip: false,
+      ban: null,
     });
   });
 
@@ -128,11 +134,92 @@ describe('profiles', () => {
     expect([one.status, other.status].sort()).toEqual([200, 429]);
   });
 
+  test('a picture is fetched again after a day, the rest after two weeks', async () => {
+    const channels = () => cloud.asked('/public/v1/channels');
+    const age = (more: string) =>
+      server.database!.db.query(
+        `update platform_user_details set enriched_at = now() - interval '25 hours', fetch_after = now() ${more}`,
+      );
+    const [users, bios] = [lookups(), channels()];
+    await age('');
+    expect((await profile('31')).body.data).toMatchObject({ bio: 'Streams of 31' });
+    expect([lookups(), channels()]).toEqual([users + 1, bios]);
+    await age(`, details_at = now() - interval '15 days'`);
+    expect((await profile('31')).body.data).toMatchObject({ bio: 'Streams of 31' });
+    expect([lookups(), channels()]).toEqual([users + 2, bios + 1]);
+    await age(`+ interval '1 minute'`);
+    await profile('31');
+    expect(lookups()).toBe(users + 2);
+  });
+
+  test('an unknown person has a cooldown, too, which outlasts their first message', async () => {
+    const asked = lookups();
+    expect((await refresh('77')).body.data).toMatchObject({ platform_user_id: '77', username: null });
+    expect(await refresh('77')).toMatchObject({ status: 429, body: { error: 'REFRESH_COOLDOWN' } });
+    expect(lookups()).toBe(asked);
+    await say(77, 'hello');
+    expect((await refresh('77')).status).toBe(429);
+    await server.database!.db.query(`update unknown_user_refreshes set refreshed_at = now() - interval '10 minutes'`);
+    expect((await refresh('77')).status).toBe(200);
+  });
+
+  test('a ban is shown until it ends', async () => {
+    await say(33, 'spam');
+    const ban = async (expires_at: string | null) => {
+      const at = new Date().toISOString();
+      const metadata = { reason: 'spam', created_at: at, expires_at };
+      const act = { broadcaster: person(broadcaster), moderator: person(2), banned_user: person(33), metadata };
+      expect((await vendors.kick('moderation.banned', Buffer.from(JSON.stringify(act)))).status).toBe(200);
+    };
+    const banned = (action: string | null) =>
+      eventually(async () => {
+        const { data } = (await profile('33')).body;
+        return (data.ban?.action ?? null) === action ? data : undefined;
+      }, `the ban to be ${action}`);
+    await ban(null);
+    expect((await banned('ban')).ban).toEqual({
+      ...{ action: 'ban', reason: 'spam', moderator_name: 'name-2', ends_at: null },
+      created_at: expect.stringMatching(/^20.*Z$/),
+    });
+    await ban(new Date(Date.now() + 3_600_000).toISOString());
+    expect((await banned('timeout')).ban.ends_at).toMatch(/^20.*Z$/);
+    await server.database!.db.query(
+      `update moderation_log set content = jsonb_set(content::jsonb, '{ends_at}', '"2020-01-01T00:00:00Z"')
+       where action = 'timeout'`,
+    );
+    await banned(null);
+  });
+
   test('a platform that does not answer leaves the profile as it is known', async () => {
     await say(32, 'hi');
     cloud.fail({ path: '/public/v1/users', status: 404 });
     expect((await profile('32')).body.data).toMatchObject({ username: 'name-32', enriched_at: null });
   });
+});
+
+test('a breaker opens after failures in a row, for its account and platform alone', async () => {
+  const breakers = createProfileBreakers();
+  const failing = (status: number) =>
+    breakers.run('a', 'kick', () => Promise.reject(new HttpFailed('kick.example', status)));
+  for (let refusal = 0; refusal < 9; refusal += 1) await expect(failing(404)).rejects.toThrow(HttpFailed);
+  for (let failure = 0; failure < 5; failure += 1) await expect(failing(503)).rejects.toThrow(HttpFailed);
+  await expect(failing(503)).rejects.toThrow(PlatformPaused);
+  expect(await breakers.run('a', 'trovo', async () => 'other')).toBe('other');
+  expect(await breakers.run('b', 'kick', async () => 'other')).toBe('other');
+});
+
+test('a follower of Trovo is found in its lists; one further back stays unknown', async () => {
+  const http = createHttpClients({ metrics: createPrometheusMetrics({}), allow_loopback: true });
+  const trovo = trovoChat(http, { api_url: cloud.base_url });
+  const by = { user_id: '1', token: 't', client_id: 'c' };
+  const numbered = (count: number) => Array.from({ length: count }, (_, index) => String(index));
+  cloud.trovoChannel('55', numbered(150));
+  cloud.trovoChannel('56', numbered(600));
+  const at = '2026-01-15T18:30:00.000Z';
+  expect(await trovo.following!(by, '55', '149')).toEqual({ is_follower: true, followed_at: at });
+  expect(await trovo.following!(by, '55', '150')).toEqual({ is_follower: false, followed_at: null });
+  expect(await trovo.following!(by, '56', '550')).toBeNull();
+  await http.close();
 });
 
 describe('notes', () => {
@@ -219,7 +306,7 @@ describe('erasure', () => {
     await say(42, 'as you said', {
       replies_to: { message_id: 'm-x', content: 'secret words', sender: person(41) },
     });
-    expect((await profile('41')).body.data).toMatchObject({ message_count: 2, description: 'Streams of 41' });
+    expect((await profile('41')).body.data).toMatchObject({ message_count: 2, bio: 'Streams of 41' });
     await banned(41);
     const before = (await owner.get('/v1/chat/messages/count')).body.data.count;
     const erased = await operator.send('POST', '/v1/admin/privacy/chat/erase', { platform: 'kick', user_id: '41' });
@@ -231,7 +318,7 @@ describe('erasure', () => {
     expect(
       (await owner.get('/v1/chat/messages?limit=100')).body.data.map((one: any) => one.platform_user_id),
     ).not.toContain('41');
-    expect((await profile('41')).body.data).toMatchObject({ username: null, message_count: 0, description: null });
+    expect((await profile('41')).body.data).toMatchObject({ username: null, message_count: 0, bio: null });
     // The message that quotes them is emptied by a job.
     await eventually(
       async () => ((await owner.get('/v1/chat/messages?limit=100')).text.includes('secret words') ? undefined : true),

@@ -88,6 +88,7 @@ const NOTHING_PERSONAL: Readonly<Record<string, readonly string[]>> = {
     'subject_places',
     'subject_sources',
     'subject_streams',
+    'unknown_user_refreshes',
     'uploads_under_way',
     'system_keys',
     'user_admin_roles',

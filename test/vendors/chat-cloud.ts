@@ -92,6 +92,16 @@ export class FakeChatCloud extends FakeOAuthCloud {
     return { body: { access_token: this.tokens.give(null).access_token, expires_in: 3_600, token_type: 'bearer' } };
   }
 
+  /** A channel of Trovo with its followers, newest first. */
+  trovoChannel(id: string, followers: readonly string[]): void {
+    this.on(`POST /openplatform/channels/${id}/followers`, ({ body }) => {
+      const { limit, cursor } = JSON.parse(body) as { limit: number; cursor: number };
+      const page = followers.slice(cursor * limit, (cursor + 1) * limit);
+      const follower = page.map((user_id) => ({ user_id, nickname: `n${user_id}`, followed_at: '1768501800' }));
+      return { body: { total: String(followers.length), follower, total_page: 9, cursor } };
+    });
+  }
+
   /** Raids, polls, predictions and suspicious users of Twitch. */
   private tools(): void {
     const routes = ['POST /helix/raids', 'DELETE /helix/raids', 'PATCH /helix/polls', 'PATCH /helix/predictions'];

@@ -39,13 +39,18 @@ export interface ModeratedMessage {
 /** Somebody as their platform shows them; null for what it does not tell. */
 export interface ChatProfile {
   avatar_url: string | null;
+  /** Absent where they take a further call that nobody wants. */
+  details?: ChatProfileDetails;
+}
+
+export interface ChatProfileDetails {
   description: string | null;
   /** RFC 3339: when their account was made. */
   account_created_at: string | null;
   broadcaster_type: string | null;
 }
 
-/** Whether somebody follows a channel, and since when; null where the token may not ask. */
+/** Whether somebody follows a channel, and since when; null where the platform does not tell. */
 export type Following = { is_follower: boolean; followed_at: string | null } | null;
 
 export type AnnouncementColor = 'blue' | 'green' | 'orange' | 'purple' | 'primary';
@@ -107,10 +112,14 @@ export interface ChatVendor {
    * without an app, and where there are no shared chats.
    */
   sendByApp?(sender_id: string, message: OutgoingMessage): Promise<string | null>;
-  /** Null where the platform knows nobody of this id. Throws as `HttpClient.ask`. */
-  profile(by: ChatLogin, user_id: string): Promise<ChatProfile | null>;
+  /**
+   * Null where the platform knows nobody of this id; with `whole` it has the details. Throws as `HttpClient.ask`.
+   */
+  profile(by: ChatLogin, user_id: string, whole: boolean): Promise<ChatProfile | null>;
   /** Throws as `HttpClient.ask`. */
   following?(by: ChatLogin, channel_id: string, user_id: string): Promise<Following>;
+  /** Whether somebody subscribes to a channel; null where the token may not ask. Throws as `HttpClient.ask`. */
+  subscribing?(by: ChatLogin, channel_id: string, user_id: string): Promise<boolean | null>;
   /** Returns the platform's id of the ban; null where it names none. */
   ban?(by: ChatLogin, who: ModeratedUser): Promise<string | null>;
   /** As {@link ChatVendor.ban}. */

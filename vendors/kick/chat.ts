@@ -39,19 +39,17 @@ export function kickChat(http: HttpClients, { api_url }: { api_url: string }): C
       if (said?.data?.is_sent === false) throw new ChatRefused(200, said.message ?? 'Kick did not send the message');
       return said?.data?.message_id || null;
     },
-    async profile(by, user_id) {
+    async profile(by, user_id, whole) {
       const read = <T>(path: string, shape: z.ZodType<T>) =>
         chatRead(client, { method: 'GET', url: `${api_url}/public/v1/${path}`, headers: headersOf(by) }, shape);
       const id = encodeURIComponent(user_id);
       const [user] = (await read(`users?id=${id}`, Users)).data;
       if (user === undefined) return null;
+      const avatar_url = profileText(user.profile_picture);
+      if (!whole) return { avatar_url };
       const [channel] = (await read(`channels?broadcaster_user_id=${id}`, Channels)).data;
-      return {
-        avatar_url: profileText(user.profile_picture),
-        description: profileText(channel?.channel_description),
-        account_created_at: null,
-        broadcaster_type: null,
-      };
+      const description = profileText(channel?.channel_description);
+      return { avatar_url, details: { description, account_created_at: null, broadcaster_type: null } };
     },
     async remove(by, { message_id }) {
       await chatCall(client, {

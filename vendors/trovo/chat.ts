@@ -11,6 +11,20 @@ const Channel = z.object({
   created_at: z.union([z.string(), z.number()]).nullish(),
 });
 
+const Followers = z.object({
+  follower: z
+    .array(
+      z.object({
+        user_id: z.union([z.string(), z.number()]).transform(String),
+        followed_at: z.union([z.string(), z.number()]).nullish(),
+      }),
+    )
+    .nullish(),
+});
+const PAGE_FOLLOWERS = 100;
+/** Trovo lists followers, newest first, and finds none by id: one further back stays unknown. */
+const FOLLOWER_PAGES = 5;
+
 /** Answer to a command. */
 const Commanded = z.object({ is_success: z.boolean().nullish(), display_msg: z.string().nullish() });
 
@@ -52,10 +66,32 @@ export function trovoChat(http: HttpClients, { api_url }: { api_url: string }): 
       );
       return {
         avatar_url: profileText(channel.profile_pic),
-        description: profileText(channel.streamer_info),
-        account_created_at: profileTime(Number(channel.created_at) || null),
-        broadcaster_type: null,
+        details: {
+          description: profileText(channel.streamer_info),
+          account_created_at: profileTime(Number(channel.created_at) || null),
+          broadcaster_type: null,
+        },
       };
+    },
+    async following(by, channel_id, user_id) {
+      for (let cursor = 0; cursor < FOLLOWER_PAGES; cursor += 1) {
+        const page = await chatRead(
+          client,
+          {
+            method: 'POST',
+            url: `${api_url}/openplatform/channels/${encodeURIComponent(channel_id)}/followers`,
+            headers: { accept: 'application/json', 'content-type': 'application/json', 'client-id': by.client_id },
+            body: JSON.stringify({ limit: PAGE_FOLLOWERS, cursor, direction: 'desc' }),
+            repeatable: true,
+          },
+          Followers,
+        );
+        const followers = page.follower ?? [];
+        const found = followers.find((one) => one.user_id === user_id);
+        if (found) return { is_follower: true, followed_at: profileTime(Number(found.followed_at) || null) };
+        if (followers.length < PAGE_FOLLOWERS) return { is_follower: false, followed_at: null };
+      }
+      return null;
     },
     async ban(by, who) {
       await command(by, who, 'ban');

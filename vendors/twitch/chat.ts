@@ -39,6 +39,8 @@ const UserEmotes = z.object({
 const EMOTE_PAGES = 20;
 const Followers = z.object({ data: z.array(z.object({ user_id: z.string(), followed_at: z.string().nullish() })) });
 
+const Subscribers = z.object({ data: z.array(z.object({ user_id: z.string() })) });
+
 const emoteUrl = (id: string): string =>
   `https://static-cdn.jtvnw.net/emoticons/v2/${encodeURIComponent(id)}/default/dark/2.0`;
 
@@ -118,9 +120,11 @@ export function twitchChat(http: HttpClients, { api_url, id_url, app }: TwitchCh
       if (user === undefined) return null;
       return {
         avatar_url: profileText(user.profile_image_url),
-        description: profileText(user.description),
-        account_created_at: profileTime(user.created_at),
-        broadcaster_type: profileText(user.broadcaster_type),
+        details: {
+          description: profileText(user.description),
+          account_created_at: profileTime(user.created_at),
+          broadcaster_type: profileText(user.broadcaster_type),
+        },
       };
     },
     async following(by, broadcaster_id, user_id) {
@@ -131,6 +135,17 @@ export function twitchChat(http: HttpClients, { api_url, id_url, app }: TwitchCh
         return { is_follower: found !== undefined, followed_at: profileTime(found?.followed_at) };
       } catch (error) {
         // The scope moderator:read:followers is missing.
+        if (error instanceof HttpFailed && (error.status === 401 || error.status === 403)) return null;
+        throw error;
+      }
+    },
+    async subscribing(by, broadcaster_id, user_id) {
+      const url = urlOf('subscriptions', { broadcaster_id, user_id });
+      try {
+        const { data } = await chatRead(client, { method: 'GET', url, headers: helix(by) }, Subscribers);
+        return data.some((one) => one.user_id === user_id);
+      } catch (error) {
+        // The scope channel:read:subscriptions is missing.
         if (error instanceof HttpFailed && (error.status === 401 || error.status === 403)) return null;
         throw error;
       }

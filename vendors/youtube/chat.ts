@@ -60,9 +60,11 @@ export function youtubeChat(http: HttpClients, { api_url }: { api_url: string })
       if (channel === undefined) return null;
       return {
         avatar_url: profileText(channel.snippet?.thumbnails?.default?.url),
-        description: profileText(channel.snippet?.description),
-        account_created_at: profileTime(channel.snippet?.publishedAt),
-        broadcaster_type: null,
+        details: {
+          description: profileText(channel.snippet?.description),
+          account_created_at: profileTime(channel.snippet?.publishedAt),
+          broadcaster_type: null,
+        },
       };
     },
     ban: (by, who) => ban(by, who, { type: 'permanent' }),
