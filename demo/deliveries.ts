@@ -15,7 +15,10 @@ export function createDeliveries(credentials: DemoCredentials): (beat: Beat) => 
   return function deliveries(beat) {
     switch (beat.kind) {
       case 'chat': {
-        const identity = { username_color: '#75FD46', badges: [] };
+        // Every second viewer of a platform has a badge.
+        const badges =
+          Math.floor(beat.viewer.id / 4) % 2 === 0 ? [{ text: 'Subscriber', type: 'subscriber', count: 3 }] : [];
+        const identity = { username_color: '#75FD46', badges };
         const sender = { ...kickUser(beat.viewer), identity };
         return [
           kick('chat.message.sent', {

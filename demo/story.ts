@@ -80,7 +80,7 @@ const LINES = [
   'who else is from {n} gang',
   'water break 💧',
 ];
-const HYPE = ['POG', 'LET’S GO', '🔥🔥🔥', 'HYPE HYPE', '[emote:4148074:HYPERCLAP]', 'GGGG', 'W stream'];
+const HYPE = ['POG', 'LET’S GO :yougotthis:', '🔥🔥🔥', 'HYPE HYPE', '[emote:4148074:HYPERCLAP]', 'GGGG', 'W stream'];
 const TITLES = ['Blind run, day {d}', 'Cosy building night', 'Viewers’ choice #{d}', 'Road to top 100 – part {d}'];
 const SPELLS: [string, number][] = [
   ['FieryDragon', 500],

@@ -1,4 +1,5 @@
 import type { Channels } from '../clients/js/index';
+import { chatLine, type ChatText } from './chat-line';
 import { byId, element } from './dom';
 
 const LINES = 100;
@@ -10,15 +11,15 @@ export class Chat {
   add(message: Channels[`chat:${string}`]): void {
     if (message.event_type === 'chat:message' && message.data.type === undefined) this.say(message.data);
     else if (message.event_type === 'chat:delete') this.grey('message', message.data.platform_message_id);
-    else if (message.event_type === 'chat:clear_user') this.grey('person', message.data.platform_user_id);
+    else if (message.event_type === 'chat:clear_user') {
+      const { platform, platform_user_id } = message.data;
+      this.grey('person', `${platform} ${platform_user_id}`);
+    }
   }
 
-  private say(data: { username?: unknown; display_name?: unknown; message?: unknown; [more: string]: unknown }): void {
+  private say(data: ChatText): void {
     byId('chat-panel').hidden = false;
-    const name = String(data.display_name ?? data.username ?? 'somebody');
-    const line = element('li', '', element('b', '', name), ' ', String(data.message ?? ''));
-    line.dataset.message = String(data.platform_message_id ?? data.id ?? '');
-    line.dataset.person = String(data.platform_user_id ?? '');
+    const line = chatLine(data);
     // Keeps the scroll position of a reader further up.
     const at_end = this.list.scrollHeight - this.list.scrollTop - this.list.clientHeight < 40;
     this.list.append(line);

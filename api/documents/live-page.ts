@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { ApiError } from '../../kernel/errors';
 import type { Settings } from '../../kernel/settings/settings';
 
-/** Allows no other origins, no inline content, and no scripts made from text. */
+/** Allows no other origins but pictures of chats, no inline content, and no scripts made from text. */
 const CSP =
-  "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
+  "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data: https:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
 
 const FILES = [
   ['/', 'live.html', 'text/html; charset=utf-8'],

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Beat, Viewer } from '../../demo/story';
 import type { DemoClouds } from '../../demo/clouds';
 import { startDemoCompanions } from './demo-companions';
+import { FakeEmoteCloud } from './emote-cloud';
 import { FakeKick, KICK_CLIENT } from './kick-cloud';
 import { FakeTrovo, TROVO_CLIENT } from './trovo-cloud';
 import { FakeTwitch, TWITCH_CLIENT } from './twitch-cloud';
@@ -10,11 +11,15 @@ import { type FakeBroadcast, FakeYoutube } from './youtube-cloud';
 const YOUTUBE_CLIENT = 'youtube-client';
 const secret = 'demo-secret';
 
+/** Every second viewer of a platform has a badge. */
+const hasBadge = ({ id }: Viewer): boolean => Math.floor(id / 4) % 2 === 0;
+
 /** The clouds of the four platforms, for a demo that goes through every adapter of theirs. */
 export async function startDemoClouds(): Promise<DemoClouds> {
   const [twitch, youtube, kick, trovo] = [new FakeTwitch(), new FakeYoutube(), new FakeKick(), new FakeTrovo()];
   await Promise.all([twitch, youtube, kick, trovo].map((cloud) => cloud.start()));
   const companions = await startDemoCompanions();
+  const emotes = await new FakeEmoteCloud().start();
   youtube.quota = 1_000_000_000;
   let on_air: FakeBroadcast | null = null;
   let channels: Parameters<DemoClouds['open']>[0] | null = null;
@@ -74,7 +79,9 @@ export async function startDemoClouds(): Promise<DemoClouds> {
   }
 
   /** False: this happens on a platform that sends webhooks. */
-  function said(viewer: Viewer, content: string): boolean {
+  function said(viewer: Viewer, of_kick: string): boolean {
+    // Elsewhere the emotes of Kick are those of 7TV.
+    const content = of_kick.replace(/\[emote:\d+:(\w+)\]/g, '$1');
     switch (viewer.id % 4) {
       case 0: {
         const message = { text: content, fragments: [{ type: 'text', text: content }] };
@@ -83,17 +90,17 @@ export async function startDemoClouds(): Promise<DemoClouds> {
           message_id: randomUUID(),
           message,
           color: '#1E90FF',
-          badges: [],
+          badges: hasBadge(viewer) ? [{ set_id: 'subscriber', id: '1', info: '3' }] : [],
           message_type: 'text',
         });
         return true;
       }
       case 1:
         if (on_air === null) return false;
-        youtube.text(on_air, `UC${viewer.id}`, content);
+        youtube.text(on_air, `UC${viewer.id}`, content, { isChatSponsor: hasBadge(viewer) });
         return true;
       case 2:
-        onTrovo(viewer, { type: 0, content });
+        onTrovo(viewer, { type: 0, content, medals: hasBadge(viewer) ? ['sub_L1_T1'] : [] });
         return true;
       default:
         return false;
@@ -103,6 +110,7 @@ export async function startDemoClouds(): Promise<DemoClouds> {
   return {
     env: () => ({
       ...companions.env(),
+      ...emotes.env(),
       LUMIO_OUTGOING__ALLOW_LOOPBACK: 'true',
       LUMIO_HOSTS__WEB: 'http://127.0.0.1:3000',
       LUMIO_LIVE__LOOK_EVERY: '5s',
@@ -189,7 +197,7 @@ export async function startDemoClouds(): Promise<DemoClouds> {
       }
     },
     async close() {
-      await Promise.all([companions, twitch, youtube, kick, trovo].map((cloud) => cloud.close()));
+      await Promise.all([companions, emotes, twitch, youtube, kick, trovo].map((cloud) => cloud.close()));
     },
   };
 }

@@ -23,6 +23,8 @@ export const TROVO_CLIENT = 'trovo-client';
 const CHAT_TOKEN_MS = 20_000;
 const HISTORY = 50;
 
+const TROVO_EMOTE = { name: 'hype', description: 'hype', url: 'https://img.trovo.live/emotes/hype.png', status: '1' };
+
 /**
  * Trovo's API and chat: a token that lives 20 seconds, AUTH, PING by the gap that the last answer asked for, and the
  * newest messages again in the first CHAT frame of every connection.
@@ -63,6 +65,10 @@ export class FakeTrovo extends FakeVendor {
     this.on(
       'POST /openplatform/channels/id',
       identified((call) => this.channelInfo(call)),
+    );
+    this.on(
+      'POST /openplatform/getemotes',
+      identified(() => ({ body: { channels: { customizedEmotes: { channel: [] }, globalEmotes: [TROVO_EMOTE] } } })),
     );
     this.on(
       'GET /openplatform/validate',

@@ -105,6 +105,14 @@ export class FakeTwitch extends FakeVendor {
       'GET /helix/users',
       guarded((call) => this.users(call)),
     );
+    for (const [path, set_id] of Object.entries({ 'chat/badges': 'subscriber', 'chat/badges/global': 'moderator' })) {
+      const image_url_2x = `https://static-cdn.jtvnw.net/badges/v1/${set_id}/2`;
+      const badges = [{ set_id, versions: [{ id: '1', image_url_2x }] }];
+      this.on(
+        `GET /helix/${path}`,
+        guarded(() => ({ body: { data: badges } })),
+      );
+    }
     this.on('GET /oauth2/validate', (call) => this.validated(call));
     this.on('POST /oauth2/token', (call) => this.token(call));
     this.on('POST /oauth2/revoke', () => ({ status: 200 }));

@@ -115,7 +115,7 @@ export class FakeYoutube extends FakeVendor {
     return said;
   }
 
-  text(broadcast: FakeBroadcast, author: string, text: string): Item {
+  text(broadcast: FakeBroadcast, author: string, text: string, of: object = {}): Item {
     return this.say(broadcast, {
       snippet: {
         type: 'textMessageEvent',
@@ -126,7 +126,7 @@ export class FakeYoutube extends FakeVendor {
         displayMessage: text,
         textMessageDetails: { messageText: text },
       },
-      authorDetails: { channelId: author, displayName: author, isChatOwner: false, isChatModerator: false },
+      authorDetails: { channelId: author, displayName: author, isChatOwner: false, isChatModerator: false, ...of },
     });
   }
 

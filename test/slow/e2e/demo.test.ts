@@ -23,9 +23,14 @@ describe('lumio demo', () => {
   });
 
   test.each([
-    ['plays a stream on all platforms', [], []],
-    ['plays it through every adapter', ['--vendors'], ['discord', 'spotify', 'streamelements']],
-  ])('%s, tells how it goes, and ends by SIGINT', async (_name, options, others) => {
+    ['plays a stream on all platforms', [], [], ['kick']],
+    [
+      'plays it through every adapter',
+      ['--vendors'],
+      ['discord', 'spotify', 'streamelements'],
+      ['kick', 'trovo', 'twitch', 'youtube'],
+    ],
+  ])('%s, tells how it goes, and ends by SIGINT', async (_name, options, others, chats) => {
     const child = spawnLumio(['demo', '--rate', '20', ...options], {
       ...settingsOf(data_dir),
       LUMIO_DATABASE__URL: database.url,
@@ -48,6 +53,14 @@ describe('lumio demo', () => {
         return platforms.every((platform) => seen.has(platform)) ? true : undefined;
       }, 'events of every platform');
       expect((await api.allEvents()).length).toBeGreaterThan(platforms.length);
+      await eventually(async () => {
+        const rows = await database.db.query(
+          `select distinct platform from platform_chat_messages
+           where has_emote and content #>> '{badges,0,kind}' is not null`,
+        );
+        const seen = new Set(rows.map(({ platform }) => platform as string));
+        return chats.every((platform) => seen.has(platform)) ? true : undefined;
+      }, 'chats with badges and emotes');
       const sampled = async () =>
         (await database.db.query('select 1 from broadcast_figures limit 1')).length || undefined;
       await eventually(sampled, 'how many watch');
