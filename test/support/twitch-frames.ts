@@ -12,8 +12,7 @@ interface Payload {
  * A fixture as the frame of a socket: some are whole frames, some their payload, some the event alone. Of these the
  * file's name says the type.
  */
-export function twitchFrame(file: string): string {
-  const text = fixture('twitch', file).toString();
+export function twitchFrame(file: string, text = fixture('twitch', file).toString()): string {
   if (file.endsWith('.ws.json')) return text;
   if (file.endsWith('.body.json')) return frameOf((JSON.parse(text) as Payload).subscription.type, text);
   const type = file.replace(/(?:\.[a-z0-9_]+)?(?:\.partial)?\.event\.json$/, '').replace(/\.(?:timeout|cheer)$/, '');
