@@ -592,6 +592,12 @@ create table credential_uses (
   constraint credential_uses_pkey PRIMARY KEY (credential_id)
 );
 
+create table custom_bot_overrides (
+  account_id uuid not null,
+  allowed boolean not null,
+  constraint custom_bot_overrides_pkey PRIMARY KEY (account_id)
+);
+
 create table dead_letters (
   id bigint not null generated always as identity,
   projection text not null,
@@ -1406,6 +1412,20 @@ create table revocations (
 CREATE INDEX revocations_age_idx ON public.revocations USING btree (recorded_at);
 CREATE INDEX revocations_credential_idx ON public.revocations
   USING btree (credential_id) WHERE (credential_id IS NOT NULL);
+
+create table rewards (
+  id uuid not null,
+  account_id uuid not null,
+  platform text not null,
+  platform_reward_id text,
+  title text not null,
+  cost integer,
+  enabled boolean not null,
+  created_at timestamp with time zone not null,
+  updated_at timestamp with time zone not null,
+  constraint rewards_pkey PRIMARY KEY (id)
+);
+CREATE INDEX rewards_account ON public.rewards USING btree (account_id, created_at, id);
 
 create table running_exports (
   account_id uuid not null,

@@ -16,6 +16,7 @@ import { changePlan, planMoves } from '../../services/billing/plan-changes';
 import { planOfSlug } from '../../views/billing/plans';
 import type { Services } from '../../app/services';
 import { load } from '../../app/write-path/aggregate-cache';
+import { customBot, customBotStream } from '../../domain/automation/custom-bots';
 import { account, accountStream, type AccountEvent } from '../../domain/accounts/accounts';
 import { KNOWN_FLAGS } from '../../domain/operators/feature-flags';
 import { PLAN_LIMITS } from '../../domain/billing/plan-limits';
@@ -196,6 +197,10 @@ export const adminUpdateAccountOverrides = command({
       id: z.uuid(),
       features: z.array(FeatureOverride).max(200).nullish(),
       limits: z.array(LimitOverride).max(100).nullish(),
+      custom_bot_allowed: z
+        .boolean()
+        .nullish()
+        .describe('Whether it may have bots of its own, besides that of Discord; null: the default, true'),
     })
     .meta({ id: 'AdminUpdateAccountOverridesInput' }),
   output: AccountOverrides,
@@ -204,7 +209,7 @@ export const adminUpdateAccountOverrides = command({
     UNKNOWN_FLAG: invalid('Unknown feature: {flag}'),
     UNKNOWN_LIMIT: invalid('Unknown limit: {name}'),
   },
-  async run({ input: { id: account_id, features, limits }, caller, context }, services) {
+  async run({ input: { id: account_id, features, limits, custom_bot_allowed: allowed }, caller, context }, services) {
     const { act } = onAccount({ caller, context }, services, account_id);
     const stream = accountStream(account_id);
     // Validates the limits before the features are appended.
@@ -218,6 +223,8 @@ export const adminUpdateAccountOverrides = command({
     await act(account, stream, set_features, { step: 'features', given });
     const set_limits = { type: 'account:set_limit_overrides', overrides: of_limits } as const;
     await act(account, stream, set_limits, { step: 'limits' });
+    if (allowed !== undefined)
+      await act(customBot, customBotStream(account_id), { type: 'custom_bot:set_override', account_id, allowed });
     await services.access.announce({ account_id });
     return overridesOf(services.db, account_id);
   },

@@ -1,4 +1,5 @@
 import type { Platform } from '../../domain/common/vendors';
+import { customBotAllowed } from './custom-bots';
 import { FREE_PLAN_ID } from '../../domain/billing/plan-limits';
 import { type Queryable, textArray } from '../../engines/postgres/port';
 
@@ -19,7 +20,7 @@ export interface BotPlace {
   platform: Platform;
 }
 
-/** Predicate of the channels in which the account lets a bot act, while its plan has bots. */
+/** Predicate of the channels with a bot that the account lets act, while its plan has bots. */
 export async function placesWithBot(
   db: Pick<Queryable, 'query'>,
   places: readonly BotPlace[],
@@ -27,7 +28,11 @@ export async function placesWithBot(
   const accounts = [...new Set(places.map(({ account_id }) => account_id))];
   const rows = await db.query<BotPlace & Record<string, unknown>>(
     `select c.account_id, c.platform from channel_connections c
-     where c.account_id = any($1::text[]::uuid[]) and c.bot_enabled and ${flagIsOn('feature:bots', 'c.account_id')}`,
+     where c.account_id = any($1::text[]::uuid[]) and c.bot_enabled and ${flagIsOn('feature:bots', 'c.account_id')}
+       and (exists (select from bot_connections b where b.account_id = c.account_id and b.platform = c.platform
+           and ${customBotAllowed('c.account_id')})
+         or exists (select from system_connections s where s.platform = c.platform
+           and s.bot_connection_id is not null))`,
     [textArray(accounts)],
     'places-with-bot',
   );

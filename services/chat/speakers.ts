@@ -6,6 +6,7 @@ import type { Settings } from '../../kernel/settings/settings';
 import { DomainError } from '../../kernel/errors';
 import { type ChatLogin, ChatRefused } from '../../vendors/chat/port';
 import { ProviderAway, TokenRefused } from '../../vendors/login/port';
+import { customBotAllowed } from '../automation/custom-bots';
 import { actingLogin } from '../identity/acting-login';
 import { type KeptGrant, readGrant } from '../connections/connection-grants';
 import { ReconnectRequired } from '../connections/connection-tokens';
@@ -93,6 +94,7 @@ async function botSpeaker(deps: SpeakerDeps, account_id: string, platform: Platf
   const [bot] = await deps.db.query<{ id: string }>(
     `select id from (
        select id, 0 as place from bot_connections where account_id = $1 and platform = $2 and not reconnect_required
+         and ${customBotAllowed('$1::uuid')}
        union all
        select s.bot_connection_id, 1 from system_connections s
          join channel_connections c on c.account_id = $1 and c.platform = $2 and c.bot_enabled

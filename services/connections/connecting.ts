@@ -17,6 +17,7 @@ import { NO_APP } from './credential-modes';
 import { hasPermission } from '../../access/authorization/permission-check';
 import type { OAuthState } from '../oauth/oauth-states';
 import { limitOf } from '../../access/authorization/plan-limits';
+import { mayHaveBots } from '../automation/custom-bots';
 import { PROVIDER_DISABLED, blockingFlag } from '../../access/authorization/provider-switches';
 import type { Services } from '../../app/services';
 import { aggregateCacheOf } from '../../app/write-path/aggregate-cache';
@@ -68,6 +69,10 @@ export async function authorizeConnect(
   if (vendor?.kinds.includes(kind) !== true) throw refuse('NOT_CONNECTED_FOR', { platform, kind });
   const flag = await blockingFlag(services.features, platform, system ? 'bot' : kind, account_id);
   if (flag !== null) throw refuse('PROVIDER_DISABLED', { flag });
+  // A bot of Discord is always the installation's.
+  const is_own_bot = kind === 'bot' && platform !== 'discord' && account_id !== null;
+  if (is_own_bot && !(await mayHaveBots(services.db, account_id)))
+    throw refuse('PROVIDER_DISABLED', { flag: 'custom_bot_allowed' });
   return { account_id, vendor };
 }
 

@@ -330,6 +330,29 @@ describe('lines of a chat', () => {
     expect(await settled('last')).toEqual([]);
   });
 
+  test('an account that may have no bot of its own speaks by the bot of the installation, and connects none', async () => {
+    await having({ name: 'who', response: 'who' });
+    const allow = (custom_bot_allowed: boolean | null) =>
+      owner.send('PATCH', `/v1/admin/accounts/${server.credentials.account_id}/overrides`, { custom_bot_allowed });
+    const start = (kind: string, platform = 'kick') =>
+      owner.send('POST', `/v1/connections/oauth/${platform}/start`, { kind, return_to: WEB });
+    expect((await allow(false)).body.data).toMatchObject({ custom_bot_allowed: false });
+    expect(await start('bot')).toMatchObject({ status: 403, body: { error: 'FEATURE_DISABLED' } });
+    expect((await start('bot', 'discord')).status).toBe(200);
+    await say('!who');
+    await untilRead();
+    const begun = await start('system_bot');
+    const { code, state } = cloud.login(begun.body.authorize_url, '556');
+    expect((await owner.send('POST', '/v1/connections/oauth/kick/exchange', { code, state })).status).toBe(200);
+    await say('!who', { user_id: 555 });
+    await say('!who', { user_id: 556 });
+    await say('!who', { user_id: 43 });
+    expect(await settled('last')).toEqual(['who']);
+    expect(cloud.sent.map(({ owner: by }) => by)).toEqual(['556', '556']);
+    expect((await allow(null)).body.data).toMatchObject({ custom_bot_allowed: null });
+    expect((await start('bot')).status).toBe(200);
+  });
+
   /** Waits until the bot has read all lines. */
   const untilRead = () =>
     eventually(async () => {

@@ -168,6 +168,8 @@ describe('every operation, called from another account', () => {
     things['/v1/overlay-shared-links'] = made_link.body.data.id;
     const made_folder = await owner.send('POST', '/v1/overlay-folders', { name: secret });
     things['/v1/overlay-folders'] = made_folder.body.data.id;
+    const rewarded = await owner.send('POST', '/v1/rewards', { platform: 'twitch', title: secret });
+    things['/v1/rewards'] = rewarded.body.data.id;
     const commanded = { response_type: 'text', response: secret };
     for (const [name, path] of [
       ['secret', '/v1/bot-commands'],
@@ -332,9 +334,12 @@ describe('every operation, called from another account', () => {
       channel_mode: 'SYSTEM',
       bot_mode: 'SYSTEM',
       alias: 'strange',
+      platform_reward_id: '1',
+      cost: 1,
       response: 'Hi',
       automation_id: null,
       min_role: 'vip',
+      custom_bot_allowed: null,
       cooldown_global: 1,
       cooldown_user: 1,
       discord_form: 'both',
@@ -354,8 +359,9 @@ describe('every operation, called from another account', () => {
       adminDeleteSeToken: { id: await tip('kick') },
       createOverlaySharedLink: { expires_at: ends },
       createWidget: { type: 'text' },
+      ...{ createReward: { action: {} }, updateReward: { action: {} } },
       createBotCommand: { response_type: 'text' },
-      updateBotCommand: { response_type: 'text', name: 'Strange', alias: 'strange-2' },
+      updateBotCommand: { response_type: 'text', name: 'Odd', alias: 'odder' },
       adminCreateBotCommand: { response_type: 'text' },
       adminUpdateBotCommand: { response_type: 'text' },
       adminBotCommands: { scope: 'global' },

@@ -128,6 +128,9 @@ export const CALLS: Readonly<Record<string, Call>> = {
   rotateWidgetToken: { input: id('widget'), ...NOT_SHOWN },
   grantWidgetAccess: { input: ({ widget, member }) => ({ id: widget, user_id: member, role: 'viewer' }) },
   revokeWidgetAccess: { input: ({ bound_widget, bound_member }) => ({ id: bound_widget, user_id: bound_member }) },
+  createReward: { input: () => ({ platform: 'twitch', title: 'Hug' }) },
+  updateReward: { input: id('reward', { title: 'Renamed' }) },
+  deleteReward: { input: id('needless_reward') },
   createBotCommand: { input: () => ({ ...COMMAND, name: 'walked' }) },
   updateBotCommand: { input: id('command', { name: 'renamed' }) },
   deleteBotCommand: { input: id('needless_command') },
@@ -381,6 +384,7 @@ export async function prepareCalls(
   made.bound_member = member.user_id;
   await owner.send('PUT', `/v1/overlays/${made.drawn_overlay}/access/${made.bound_member}`, { role: 'viewer' });
   await owner.send('PUT', `/v1/widgets/${made.bound_widget}/access/${made.bound_member}`, { role: 'viewer' });
+  await keep('/v1/rewards', (title) => ({ platform: 'twitch', title }), ['reward', 'needless_reward']);
   const commanded = (name: string) => ({ ...COMMAND, name });
   await keep('/v1/bot-commands', commanded, ['command', 'needless_command']);
   const of_all = ['global_command', 'overridden_command', 'needless_global_command'];

@@ -89,12 +89,13 @@ export const AccountOverrides = z
     limits: z.array(
       z.object({ name: z.string(), value: z.int().max(Number.MAX_SAFE_INTEGER) }).meta({ id: 'AccountLimitOverride' }),
     ),
+    custom_bot_allowed: z.boolean().nullable().describe('Whether it may have bots of its own; null: the default, true'),
   })
   .meta({ id: 'AccountOverrides' });
 export type AccountOverrides = z.output<typeof AccountOverrides>;
 
 export async function overridesOf(db: Queryable, account_id: string): Promise<AccountOverrides> {
-  const [features, limits] = await Promise.all([
+  const [features, limits, [custom_bot]] = await Promise.all([
     db.query<AccountOverrides['features'][number]>(
       'select flag as key, enabled from account_feature_overrides where account_id = $1 order by flag',
       [account_id],
@@ -105,6 +106,11 @@ export async function overridesOf(db: Queryable, account_id: string): Promise<Ac
       [account_id],
       'account-limit-overrides',
     ),
+    db.query<{ allowed: boolean }>(
+      'select allowed from custom_bot_overrides where account_id = $1',
+      [account_id],
+      'custom-bot-override',
+    ),
   ]);
-  return { features, limits };
+  return { features, limits, custom_bot_allowed: custom_bot?.allowed ?? null };
 }
