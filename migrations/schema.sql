@@ -91,6 +91,18 @@ create table account_roles (
 );
 CREATE INDEX account_roles_account_idx ON public.account_roles USING btree (account_id);
 
+create table account_schedules (
+  owner text not null,
+  account_id uuid not null,
+  job text not null,
+  interval_seconds integer not null,
+  next_due_at timestamp with time zone not null,
+  constraint account_schedules_pkey PRIMARY KEY (owner),
+  constraint account_schedules_interval_seconds_check CHECK ((interval_seconds > 0))
+);
+CREATE INDEX account_schedules_account ON public.account_schedules USING btree (account_id);
+CREATE INDEX account_schedules_due ON public.account_schedules USING btree (next_due_at);
+
 create table accounts (
   id uuid not null,
   name text,
@@ -319,6 +331,15 @@ create table bot_connections (
   constraint bot_connections_account_id_platform_key UNIQUE (account_id, platform)
 );
 CREATE INDEX bot_connections_user_idx ON public.bot_connections USING btree (platform, platform_user_id);
+
+create table bot_modules (
+  account_id uuid not null,
+  module_name text not null,
+  enabled boolean not null,
+  config jsonb not null,
+  exempt_roles text[] not null,
+  constraint bot_modules_pkey PRIMARY KEY (account_id, module_name)
+);
 
 create table bound_tokens (
   id uuid not null,
@@ -1708,6 +1729,14 @@ create table system_keys (
   created_at timestamp with time zone not null,
   constraint system_keys_pkey PRIMARY KEY (id),
   constraint system_keys_key_hash_key UNIQUE (key_hash)
+);
+
+create table timed_messages (
+  account_id uuid not null,
+  platform text not null,
+  sent integer not null,
+  sent_at timestamp with time zone not null,
+  constraint timed_messages_pkey PRIMARY KEY (account_id, platform)
 );
 
 create table twitch_conduit_subscriptions (

@@ -4,7 +4,7 @@ import { renewKickSubscriptions, type VendorConnections } from '../../services/c
 import { createPayloadSealing } from '../../engines/jobs/sealing';
 import type { Logger } from '../../engines/log/port';
 import type { Metrics } from '../../engines/metrics/port';
-import type { JobDeclaration } from '../../kernel/job';
+import { type JobDeclaration, periodic } from '../../kernel/job';
 import type { Role, Settings } from '../../kernel/settings/settings';
 import type { ShutdownStack } from '../../lib/async/shutdown-stack';
 import { createArchiveReader } from '../../maintenance/archive/reader';
@@ -13,6 +13,7 @@ import { eraseUser } from '../../privacy/erasure/erase-person';
 import { reapplyErasures } from '../../privacy/erasure/noted-erasures';
 import { indexAll } from '../../maintenance/archive/subject-index';
 import { createPersonalTexts } from '../../privacy/subject-keys/texts';
+import { startDue } from '../../services/automation/schedules';
 import { actingForJob } from '../../reactors/runtime/acting';
 import { createJobs, type Jobs } from '../../reactors/runtime/jobs';
 import { archiving } from './archiving';
@@ -27,6 +28,8 @@ import { openHttp } from '../vendors/http';
 import { recurring, upkeep } from './upkeep';
 
 const HOUR_MS = 3_600_000;
+/** Interval at which due schedules of accounts are started. */
+const DUE_MS = 2_000;
 
 /** All jobs, and those that this process runs: a worker runs the areas' jobs and upkeep, a projector the archiver. */
 export function openJobs(
@@ -51,6 +54,12 @@ export function openJobs(
     own.push(recurring(HOUR_MS, 'noted-erasures', () => reapplyErasures({ ...notedErasuresOn(engines), db }), log));
     const renew = (signal: AbortSignal) => renewKickSubscriptions({ ...connections, db }, log, signal);
     own.push(recurring(6 * HOUR_MS, 'kick-subscriptions', renew, log));
+    const start = async () => {
+      const started = await startDue(db, (tx, requests) => jobs.enqueueNamed(tx, requests));
+      if (started > 0) jobs.wake();
+      return started;
+    };
+    own.push(periodic({ name: 'due-schedules', every_ms: DUE_MS, timeout_ms: 60_000, run: start }));
     own.push(recurring(HOUR_MS / 4, 'reconnect-flags', () => clearStaleFlags({ db, events }), log));
   }
   if (has('projector') && settings.archive.enabled) own.push(archiving(settings, engines, log, metrics));

@@ -353,6 +353,85 @@ describe('lines of a chat', () => {
     expect((await start('bot')).status).toBe(200);
   });
 
+  test('modules are configured, limited by their flag, and timed messages come in turn while a channel is live', async () => {
+    const MODULE = '/v1/bot-modules/timed_messages';
+    const { account_id } = server.credentials;
+    const ADMIN = `/v1/admin/accounts/${account_id}/bot-modules`;
+    const { db } = server.database!;
+    const DEFAULTS = { name: 'timed_messages', enabled: false, config: {}, exempt_roles: [] };
+    expect((await owner.get('/v1/bot-modules')).body.data).toMatchObject([DEFAULTS]);
+    for (const body of [{ config: { interval_seconds: 59 } }, { config: { words: [] } }, { exempt_roles: ['nobody'] }])
+      expect(await owner.send('PUT', MODULE, body)).toMatchObject({ status: 400, body: { error: 'VALIDATION_ERROR' } });
+    expect((await owner.send('PUT', '/v1/bot-modules/other', { enabled: true })).status).toBe(400);
+    const config = { messages: ['one', 'two'], interval_seconds: 60 };
+    expect((await owner.send('PUT', MODULE, { config })).body.data).toMatchObject({ enabled: false, config });
+    const puts = Array.from({ length: 4 }, (_, n) => owner.send('PUT', MODULE, { enabled: n % 2 === 1 }));
+    expect((await Promise.all(puts)).map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+    const on = await owner.gql(
+      'mutation { updateBotModule(name: "timed_messages", enabled: true) { enabled config } }',
+    );
+    expect(on.data.updateBotModule).toEqual({ enabled: true, config });
+    expect((await stranger.get(MODULE)).body.data).toMatchObject(DEFAULTS);
+    expect((await owner.get(ADMIN)).body.data).toMatchObject([{ enabled: true, config }]);
+    expect((await stranger.get(ADMIN)).status).toBe(403);
+
+    // Three times were missed together.
+    const due = async () => {
+      await eventually(
+        async () => ((await db.query('select 1 from account_schedules')).length === 1 ? true : undefined),
+        'the schedule',
+      );
+      await db.query(`update account_schedules set next_due_at = now() - interval '3 minutes'`);
+      await eventually(
+        async () =>
+          (
+            await db.query(
+              `select 1 from account_schedules s where s.next_due_at > now() and not exists (
+               select from graphile_worker._private_jobs j join graphile_worker._private_tasks t on t.id = j.task_id
+               where t.identifier in ('start-timed-messages', 'send-timed-message'))`,
+            )
+          ).length === 1
+            ? true
+            : undefined,
+        'the due messages',
+        60_000,
+      );
+    };
+    cloud.sent.length = 0;
+    await due();
+    expect(answers()).toEqual([]);
+    await db.query(
+      `insert into channel_status (account_id, platform, broadcast_id, channel_id, is_online, updated_at)
+       values ($1, 'kick', 'b-1', $2, true, now())`,
+      [account_id, String(kick)],
+    );
+    for (let n = 0; n < 3; n += 1) await due();
+    expect(answers()).toEqual(['one', 'two', 'one']);
+    await owner.send('PUT', MODULE, { config: { ...config, min_chat_lines: 1 } });
+    await due();
+    expect(answers()).toHaveLength(3);
+
+    const flag = (enabled: boolean) =>
+      owner.send('PATCH', `/v1/admin/accounts/${account_id}/overrides`, {
+        features: [{ key: 'bot_module:timed_messages', enabled }],
+      });
+    await flag(false);
+    expect(await owner.send('PUT', MODULE, { enabled: true })).toMatchObject({
+      status: 403,
+      body: { error: 'FEATURE_DISABLED' },
+    });
+    await owner.send('PUT', `${ADMIN}/timed_messages`, { config });
+    await due();
+    expect(answers()).toHaveLength(3);
+    await flag(true);
+    expect([await remove(MODULE), await remove(MODULE)]).toEqual([204, 204]);
+    expect((await owner.get(MODULE)).body.data).toMatchObject(DEFAULTS);
+    await eventually(
+      async () => ((await db.query('select 1 from account_schedules')).length === 0 ? true : undefined),
+      'the end of the schedule',
+    );
+  });
+
   /** Waits until the bot has read all lines. */
   const untilRead = () =>
     eventually(async () => {

@@ -334,6 +334,7 @@ describe('every operation, called from another account', () => {
       channel_mode: 'SYSTEM',
       bot_mode: 'SYSTEM',
       alias: 'strange',
+      exempt_roles: ['vips'],
       platform_reward_id: '1',
       cost: 1,
       response: 'Hi',
@@ -364,6 +365,12 @@ describe('every operation, called from another account', () => {
       updateBotCommand: { response_type: 'text', name: 'Odd', alias: 'odder' },
       adminCreateBotCommand: { response_type: 'text' },
       adminUpdateBotCommand: { response_type: 'text' },
+      ...Object.fromEntries(
+        ['botModule', 'updateBotModule', 'deleteBotModule', 'adminUpdateBotModule'].map((name) => [
+          name,
+          { name: 'timed_messages' },
+        ]),
+      ),
       adminBotCommands: { scope: 'global' },
       grantWidgetAccess: { user_id },
       revokeWidgetAccess: { user_id },
