@@ -1276,11 +1276,16 @@ create table platform_users (
   last_seen_at timestamp with time zone not null,
   message_count bigint not null,
   own_messages bigint not null,
+  identity_hash text,
   constraint platform_users_pkey PRIMARY KEY (account_id, person_key)
 ) with (fillfactor=80);
+CREATE INDEX platform_users_identity ON public.platform_users
+  USING btree (identity_hash) WHERE (identity_hash IS NOT NULL);
 CREATE INDEX platform_users_ids ON public.platform_users
   USING btree (account_id, platform, platform_user_id) WHERE (platform_user_id IS NOT NULL);
 CREATE INDEX platform_users_person ON public.platform_users USING btree (person_key);
+CREATE INDEX platform_users_unhashed ON public.platform_users
+  USING btree (account_id, person_key) WHERE ((identity_hash IS NULL) AND (platform_user_id IS NOT NULL));
 
 create table popout_tokens (
   id uuid not null,
@@ -1793,6 +1798,15 @@ create table user_admin_roles (
   constraint user_admin_roles_pkey PRIMARY KEY (user_id, role)
 );
 CREATE INDEX user_admin_roles_role ON public.user_admin_roles USING btree (role);
+
+create table user_channels (
+  user_id uuid not null,
+  identity_hash text not null,
+  login_connection_id uuid not null,
+  kept_at timestamp with time zone not null default clock_timestamp(),
+  constraint user_channels_pkey PRIMARY KEY (user_id, identity_hash)
+);
+CREATE INDEX user_channels_login ON public.user_channels USING btree (login_connection_id, kept_at);
 
 create table user_overrides (
   user_id uuid not null,

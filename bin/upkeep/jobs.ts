@@ -43,7 +43,7 @@ export function openJobs(
   const sessions = { grace_ms: settings.history.session_grace, bots: botsOf(settings.history) };
   const own: JobDeclaration[] = has('worker')
     ? upkeep({
-        ...{ db, events, subject_keys, jobs: queue, blobs: engines.blobs, log, ...sessions },
+        ...{ db, secrets: engines.secrets, events, subject_keys, jobs: queue, blobs: engines.blobs, log, ...sessions },
         ...{ live: liveOf(engines, metrics), sessions_ms: settings.history.count_every },
       })
     : [];

@@ -1,5 +1,7 @@
 import { dropAbandonedProfiles } from '../../services/identity/abandoned-profiles';
 import { sweepCommandUses } from '../../services/automation/command-uses';
+import type { SecretBox } from '../../privacy/secrets/port';
+import { keepIdentities } from '../../services/chat/identities';
 import { sweepRefreshes } from '../../services/chat/person-profiles';
 import { sweepSends } from '../../services/chat/sends';
 import { correctSessions } from '../../services/history/session-corrections';
@@ -36,6 +38,7 @@ const DAY_MS = 24 * HOUR_MS;
 
 export interface UpkeepParts {
   db: Database;
+  secrets: SecretBox;
   events: EventStore;
   subject_keys: Pick<SubjectKeys, 'expire'>;
   jobs: Pick<JobQueue, 'trim'>;
@@ -51,7 +54,7 @@ export interface UpkeepParts {
 
 /** Recurring work of the system, run by one process at a time; each task is idempotent. */
 export function upkeep(parts: UpkeepParts): JobDeclaration[] {
-  const { db, events, subject_keys, jobs, blobs, live, grace_ms, bots, sessions_ms, log } = parts;
+  const { db, secrets, events, subject_keys, jobs, blobs, live, grace_ms, bots, sessions_ms, log } = parts;
   const uploads = OPERATIONS.flatMap(({ takes }) => takes ?? []);
   const every = (every_ms: number, name: string, run: Parameters<typeof recurring>[2], timeout_ms?: number) =>
     recurring(every_ms, name, run, log, timeout_ms);
@@ -73,6 +76,7 @@ export function upkeep(parts: UpkeepParts): JobDeclaration[] {
     every(DAY_MS, 'chat-retention', (signal) => sweepChat(db, signal)),
     every(HOUR_MS, 'chat-sends', () => sweepSends(db)),
     every(HOUR_MS, 'bot-command-cooldowns', () => sweepCommandUses(db)),
+    every(HOUR_MS, 'chat-identities', (signal) => keepIdentities({ db, secrets }, signal)),
     every(HOUR_MS, 'profile-cooldowns', () => sweepRefreshes(db)),
     every(HOUR_MS, 'ingest-dead-letters', () => trimParkedWebhooks(db)),
     every(DAY_MS, 'dead-letters', () => trimRetriedLetters(db)),

@@ -30,7 +30,7 @@ export const eraseChatSubjectData = command({
   guard: [adminPermission('admin:privacy-erase')],
   input: z
     .object({
-      lumio_user_id: z.uuid().nullish().describe('A registered user: all logins that they have'),
+      lumio_user_id: z.uuid().nullish().describe('A registered user: all logins that they have or had'),
       platform: z.enum(PLATFORMS).nullish(),
       user_id: platform_user_id.nullish().describe("The platform's id of the person; together with `platform`"),
     })
@@ -44,7 +44,7 @@ export const eraseChatSubjectData = command({
     const by_platform = (platform ? 1 : 0) + (user_id ? 1 : 0);
     if (by_user + by_platform === 0 || (by_user > 0 && by_platform > 0) || by_platform === 1)
       throw refuse('SUBJECT_NEEDED');
-    const subjects = lumio_user_id ? await subjectsOfUser(services.db, lumio_user_id) : [`${platform!}:${user_id!}`];
+    const subjects = lumio_user_id ? await subjectsOfUser(services, lumio_user_id) : [`${platform!}:${user_id!}`];
     const { erased_key_count: _keys, ...result } = await erase(services, act, newId('chat-erasure'), subjects);
     return result;
   },

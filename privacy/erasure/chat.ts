@@ -35,7 +35,7 @@ const SUCCEED = `
   from heirs h where l.twin_of = h.twin_of`;
 const UNNAME = `
   update platform_users set platform_user_id = null, username = null, display_name = null, avatar_url = null,
-    roles = '{}'
+    roles = '{}', identity_hash = null
   where person_key = any($1::uuid[]) and platform_user_id is not null returning 1 as one`;
 
 /**

@@ -33,7 +33,7 @@ export interface ChatEntry {
  */
 export const chatLive = projection({
   name: 'chat-live',
-  version: 6,
+  version: 7,
   awaited: false,
   from: topic(TOPICS.chat_events),
   tables: ['platform_chat_messages', 'moderation_log', 'platform_users', 'chat_message_counts', 'chat_heads'],

@@ -6,6 +6,7 @@ import { type AnnouncementColor, ChatRefused, type ChatVendor, type OutgoingMess
 import { readGrant } from '../connections/connection-grants';
 import { type OwnChannel, ownChannel } from '../connections/own-channel';
 import { TokenAway } from '../connections/connection-tokens';
+import { channelOf } from './identities';
 import { personOf } from './known-people';
 import { liveChatFor } from './live-chats';
 import { identityHasher } from '../identity/identities';
@@ -108,7 +109,8 @@ async function sendOnce(
   if (speaker === null) return RECONNECT;
   const call = await callOf(vendor, channel, speaker);
   const hash = await identityHasher(services);
-  const speaker_hash = speaker.user_id === null ? null : hash(platform, speaker.user_id);
+  const speaker_hash =
+    speaker.user_id === null ? await googleSpeaker(services, speaker, request) : hash(platform, speaker.user_id);
   const text_hash = textHash(hash, id, request.text);
   const intent = { account_id, id, platform, channel_id, speaker_id: speaker.id, speaker_hash, text_hash };
   const kept = await keepSend(db, intent, await paceOf(services, vendor, speaker, intent));
@@ -204,6 +206,14 @@ async function senderOf(
     throw no('the channel has not allowed the app to speak in its chat (scope channel:bot)');
   return (message) => sendByApp(speaker.user_id!, message);
 }
+
+/** Hash of the channel that a login with Google speaks as; null where YouTube does not name it. */
+const googleSpeaker = async (
+  services: SendServices,
+  { id: login_connection_id, speak }: Speaker,
+  { user_id }: Pick<SendRequest, 'user_id'>,
+): Promise<string | null> =>
+  user_id === null ? null : speak((by) => channelOf(services, { user_id, login_connection_id }, by));
 
 /** The pace of the speaker: more messages for the broadcaster and moderators, by the person's newest message here. */
 async function paceOf(

@@ -151,7 +151,7 @@ async function isDead({ logins }: SpeakerDeps, platform: Platform, token: string
 }
 
 /** The installation's app at a platform, for logins that were stored before they named theirs. */
-const clientOf = ({ twitch, google, kick, trovo }: Settings, platform: Platform): string =>
+export const clientOf = ({ twitch, google, kick, trovo }: Settings, platform: Platform): string =>
   ({ twitch, youtube: google, kick, trovo })[platform].client_id[0] ?? '';
 
 /** Flags the login, unless its person has logged in again meanwhile. */

@@ -4,8 +4,10 @@ import { DomainError } from '../../kernel/errors';
 import type { ProviderIdentity } from '../../vendors/login/port';
 import type { Act } from '../../app/write-path/act';
 import type { RequestContext } from '../../access/authentication/caller';
+import { keepChannel } from '../chat/identities';
+import { clientOf } from '../chat/speakers';
 import { identityHash } from './identities';
-import { dropLoginGrant, writeLoginGrant } from '../oauth/login-grants';
+import { dropLoginGrant, type LoginGrant, writeLoginGrant } from '../oauth/login-grants';
 import { connectLogin, registerUser } from './registration';
 import type { Services } from '../../app/services';
 import { aggregateCacheOf } from '../../app/write-path/aggregate-cache';
@@ -15,7 +17,7 @@ interface Acting {
   context: Pick<RequestContext, 'idempotency_seed' | 'seed_since'>;
   newId(label: string): string;
 }
-type Needs = Pick<Services, 'db' | 'events' | 'secrets'>;
+type Needs = Pick<Services, 'db' | 'events' | 'secrets' | 'chat' | 'spendYoutube' | 'settings'>;
 
 /** Display name of a person without any name. */
 const NAMELESS = 'Unnamed';
@@ -46,11 +48,12 @@ export async function logIn(
   });
   const kept = login_connection_id ?? login.login_connection_id;
   await writeLoginGrant(services, { login_connection_id: kept, user_id, said, access_token });
+  await keepGoogleChannel(services, provider, { login_connection_id: kept, user_id, said, access_token });
   return { user_id, created, login_connection_id: kept };
 }
 
 export async function isConnected(
-  { events }: Pick<Needs, 'events'>,
+  { events }: Pick<Services, 'events'>,
   user_id: string,
   login_connection_id: string,
 ): Promise<boolean> {
@@ -95,5 +98,14 @@ export async function linkLogin(
     await writeLoginGrant(services, { ...grant, login_connection_id: kept });
     await dropLoginGrant(services.db, own);
   }
+  await keepGoogleChannel(services, provider, { ...grant, login_connection_id: kept });
   return kept;
+}
+
+/** A login with Google that may read YouTube names its channel. */
+async function keepGoogleChannel(services: Needs, provider: LoginProvider, login: LoginGrant): Promise<void> {
+  const { said, access_token: token } = login;
+  if (provider !== 'google' || !said.scopes.some((scope) => scope.includes('/auth/youtube'))) return;
+  const client_id = said.client_id ?? clientOf(services.settings, 'youtube');
+  await keepChannel(services, login, { user_id: said.provider_id, token, client_id });
 }

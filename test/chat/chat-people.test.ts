@@ -352,24 +352,52 @@ describe('erasure', () => {
     expect((await owner.get('/v1/chat/messages/count')).body.data.count).toBe(before - 1);
   });
 
-  test('a member of a YouTube channel is erased with counts', async () => {
-    const erase = () => operator.send('DELETE', '/v1/admin/privacy/youtube/member/UCmember', undefined);
+  async function knownAtYoutube(id: string): Promise<void> {
     // The note makes the key of the person.
-    expect((await owner.send('POST', '/v1/chat/users/youtube/UCmember/notes', { text: 'x' })).status).toBe(201);
-    const { db } = server.database!;
-    const [key] = await db.query('select key_id from subject_keys order by created_at desc limit 1');
-    const values = [server.credentials.account_id, key!['key_id']];
-    await db.query(
+    expect((await owner.send('POST', `/v1/chat/users/youtube/${id}/notes`, { text: 'x' })).status).toBe(201);
+    await server.database!.db.query(
       `insert into platform_users (account_id, person_key, platform, platform_user_id, roles, first_seen_at,
          last_seen_at, message_count, own_messages)
-       values ($1, $2, 'youtube', 'UCmember', '{}', now(), now(), 1, 1)`,
-      values,
+       select $1, key_id, 'youtube', $2, '{}', now(), now(), 1, 1
+       from subject_keys order by created_at desc limit 1`,
+      [server.credentials.account_id, id],
     );
-    await db.query(
-      'insert into platform_user_refreshes (account_id, person_key, refreshed_at) values ($1, $2, now())',
-      values,
+  }
+
+  test('a user is every login that they ever had, and the channel of a login with Google', async () => {
+    const { user_id: lumio_user_id, account_id } = server.credentials;
+    const link = async (provider: string, id: string, scopes: string[] = []) => {
+      const { access_token } = cloud.tokens.give(id, scopes);
+      const linked = await owner.send('POST', '/v1/auth/link', { provider, provider_id: id, access_token });
+      expect(linked).toMatchObject({ status: 201 });
+      return linked.body.data.id as string;
+    };
+    const erase = async () =>
+      (await operator.send('POST', '/v1/admin/privacy/chat/erase', { lumio_user_id })).body.data;
+    await link('google', 'UCown', ['https://www.googleapis.com/auth/youtube.readonly']);
+    const unlinked = await link('kick', '61');
+    await say(61, 'mine');
+    expect((await owner.send('DELETE', `/v1/login-connections/${unlinked}`, undefined)).status).toBe(204);
+    await knownAtYoutube('UCown');
+    expect(await erase()).toEqual({ deleted_message_count: 1, affected_account_ids: [account_id] });
+    expect((await profile('61')).body.data).toMatchObject({ username: null, message_count: 0 });
+    const named = await server.database!.db.query(
+      `select 1 as one from platform_users where platform_user_id in ('61', 'UCown')`,
     );
-    const [account_id] = values;
+    expect(named).toHaveLength(0);
+    expect(await erase()).toEqual({ deleted_message_count: 0, affected_account_ids: [] });
+    // Of a login that came back.
+    await say(61, 'back again');
+    expect(await erase()).toMatchObject({ deleted_message_count: 1 });
+  });
+
+  test('a member of a YouTube channel is erased with counts', async () => {
+    const erase = () => operator.send('DELETE', '/v1/admin/privacy/youtube/member/UCmember', undefined);
+    await knownAtYoutube('UCmember');
+    const { account_id } = server.credentials;
+    const cooldown = `insert into platform_user_refreshes (account_id, person_key, refreshed_at)
+      select account_id, person_key, now() from platform_users where platform_user_id = 'UCmember'`;
+    await server.database!.db.query(cooldown);
     expect((await erase()).body.data).toMatchObject({ erased_key_count: 2, affected_account_ids: [account_id] });
     expect((await erase()).body.data).toMatchObject({ erased_key_count: 0, deleted_message_count: 0 });
 

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { keepDevelopmentSecrets } from '../../demo/credentials';
 import { upkeep } from '../../bin/upkeep/upkeep';
+import type { SecretBox } from '../../privacy/secrets/port';
 import type { EventStore } from '../../engines/event-store/port';
 import { silentLog } from '../support/log';
 import { testDatabase, type TestDatabase } from '../support/database';
@@ -181,6 +182,7 @@ describe('roles in processes of their own', () => {
     const events = {} as EventStore;
     const parts = {
       db: database.db,
+      secrets: {} as SecretBox,
       events,
       subject_keys,
       jobs,

@@ -67,6 +67,7 @@ const NOTHING_PERSONAL: Readonly<Record<string, readonly string[]>> = {
     'channel_heads',
     'chat_heads',
     'chat_sends',
+    'user_channels',
     'public_channel_stats',
     'running_exports',
     'session_claims',

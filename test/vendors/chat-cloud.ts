@@ -31,7 +31,7 @@ export class FakeChatCloud extends FakeOAuthCloud {
     });
     this.on('GET /oauth2/v3/tokeninfo', (call) => {
       const grant = this.tokens.of(`Bearer ${call.query.get('access_token')}`);
-      return grant?.owner ? { body: { aud: APP.client_id, sub: grant.owner, scope: '' } } : REFUSED;
+      return grant?.owner ? { body: { aud: APP.client_id, sub: grant.owner, scope: grant.scopes.join(' ') } } : REFUSED;
     });
     this.on('GET /public/v1/users', (call) => {
       const owner = this.tokens.of(call.headers.authorization)?.owner;

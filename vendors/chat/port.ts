@@ -116,6 +116,11 @@ export interface ChatVendor {
    * Null where the platform knows nobody of this id; with `whole` it has the details. Throws as `HttpClient.ask`.
    */
   profile(by: ChatLogin, user_id: string, whole: boolean): Promise<ChatProfile | null>;
+  /**
+   * The platform's id of the login's own channel, where the login names another id; null without a channel. Throws as
+   * `HttpClient.ask`.
+   */
+  ownChannel?(by: ChatLogin): Promise<string | null>;
   /** Throws as `HttpClient.ask`. */
   following?(by: ChatLogin, channel_id: string, user_id: string): Promise<Following>;
   /** Whether somebody subscribes to a channel; null where the token may not ask. Throws as `HttpClient.ask`. */

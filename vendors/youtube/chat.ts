@@ -9,6 +9,7 @@ const Channels = z.object({
   items: z
     .array(
       z.object({
+        id: z.string().nullish(),
         snippet: z
           .object({
             description: z.string().nullish(),
@@ -66,6 +67,11 @@ export function youtubeChat(http: HttpClients, { api_url }: { api_url: string })
           broadcaster_type: null,
         },
       };
+    },
+    async ownChannel(by) {
+      const url = `${api_url}/youtube/v3/channels?part=id&mine=true`;
+      const { items } = await chatRead(client, { method: 'GET', url, headers: headersOf(by) }, Channels);
+      return items?.[0]?.id ?? null;
     },
     ban: (by, who) => ban(by, who, { type: 'permanent' }),
     timeout: (by, who, seconds) => ban(by, who, { type: 'temporary', banDurationSeconds: String(seconds) }),
