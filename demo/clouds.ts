@@ -2,16 +2,29 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { PLATFORMS, type Platform } from '../domain/common/vendors';
 import type { Beat } from './story';
+import { createVendorRequests, type DemoCredentials } from './vendor-requests';
 
 /** Posts to the server as the demo's owner; returns the body. */
 export type Post = (path: string, body: object, method?: string) => Promise<Record<string, string>>;
+
+/** Delivers an event of Kick as its webhook does. */
+export type Kicked = (type: string, payload: object) => Promise<void>;
+
+/** Login of the demo's owner at a provider. */
+export interface DemoLogin {
+  provider: string;
+  provider_id: string;
+  access_token: string;
+}
 
 /** Local stand-ins for the vendors' clouds. */
 export interface DemoClouds {
   /** Settings with the stand-ins' addresses. */
   env(): Record<string, string>;
   /** Registers the connected channels, by the platforms' ids. */
-  open(channels: Record<Platform, string>): void;
+  open(channels: Record<Platform, string>, kicked: Kicked): void;
+  /** Links the owner's logins: `link` is called while the providers identify their tokens. */
+  logIn(link: (login: DemoLogin) => Promise<void>): Promise<void>;
   /** Authorization code of a platform's login after the owner's consent. */
   code(platform: Platform, owner: string): string;
   /** Connects the account to the vendors besides the platforms. */
@@ -33,18 +46,22 @@ export async function startClouds(): Promise<DemoClouds> {
   return startDemoClouds();
 }
 
-export interface ConnectingCredentials {
+export interface ConnectingCredentials extends DemoCredentials {
   base_url: string;
   account_id: string;
   access_token: string;
-  connections: Record<Platform, { platform_channel_id: string }>;
+  connections: DemoCredentials['connections'] & Record<Platform, { platform_channel_id: string }>;
 }
 
 /** Connects the demo's channels by a login at their platforms, as their owner would in a browser. */
 export async function connectClouds(clouds: DemoClouds, credentials: ConnectingCredentials): Promise<void> {
   const { base_url, account_id, access_token, connections } = credentials;
   const ids = PLATFORMS.map((platform) => [platform, connections[platform].platform_channel_id] as const);
-  clouds.open(Object.fromEntries(ids) as Record<Platform, string>);
+  const { kick } = createVendorRequests(credentials);
+  clouds.open(Object.fromEntries(ids) as Record<Platform, string>, async (type, payload) => {
+    const { path, headers, body } = kick(type, payload);
+    await fetch(new URL(path, base_url), { method: 'POST', headers, body });
+  });
   const post: Post = async (path, body, method = 'POST') => {
     const headers = { authorization: `Bearer ${access_token}`, 'content-type': 'application/json' };
     const answer = await fetch(new URL(path, base_url), { method, headers, body: JSON.stringify(body) });
@@ -58,6 +75,9 @@ export async function connectClouds(clouds: DemoClouds, credentials: ConnectingC
     const { state } = await post(`${path}/start`, { kind: 'channel', return_to });
     await post(`${path}/exchange`, { code: clouds.code(platform, owner), state });
   }
+  await clouds.logIn(async (login) => {
+    await post('/v1/auth/link', login);
+  });
   await clouds.connectOthers(account_id, post, return_to);
   await clouds.listened();
 }

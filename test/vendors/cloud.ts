@@ -71,7 +71,7 @@ export class FakeCloud {
   }
 
   /** `GET /youtube/v3/videos`; a path that ends with `/*` takes all below it. */
-  protected on(route: string, handler: FakeHandler): void {
+  on(route: string, handler: FakeHandler): void {
     this.routes.set(route, handler);
   }
 

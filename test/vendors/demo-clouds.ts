@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Beat, Viewer } from '../../demo/story';
 import type { DemoClouds } from '../../demo/clouds';
+import { serveDemoChats } from './demo-chats';
 import { startDemoCompanions } from './demo-companions';
 import { FakeEmoteCloud } from './emote-cloud';
 import { FakeKick, KICK_CLIENT } from './kick-cloud';
@@ -135,12 +136,25 @@ export async function startDemoClouds(): Promise<DemoClouds> {
       LUMIO_TROVO__API_URL: trovo.base_url,
       LUMIO_TROVO__CHAT_URL: trovo.chat_url,
     }),
-    open(given) {
+    open(given, kicked) {
       channels = given;
+      serveDemoChats({ twitch, youtube, kick, trovo, channels: () => given, on_air: () => on_air, kicked });
       twitch.channel(given.twitch);
       kick.channel(Number(given.kick));
       trovo.channel(given.trovo);
       youtube.subscribers.set(given.youtube, 4200);
+    },
+    async logIn(link) {
+      const { twitch: twitch_id, youtube: youtube_id, kick: kick_id, trovo: trovo_id } = channels!;
+      const tokenOf = (cloud: { tokens: FakeTwitch['tokens'] }, owner: string) => cloud.tokens.give(owner).access_token;
+      await link({ provider: 'twitch', provider_id: twitch_id, access_token: tokenOf(twitch, twitch_id) });
+      await link({ provider: 'kick', provider_id: kick_id, access_token: tokenOf(kick, kick_id) });
+      await link({ provider: 'trovo', provider_id: trovo_id, access_token: tokenOf(trovo, trovo_id) });
+      // Google names the person, and afterwards the token is one of the channel.
+      const access_token = tokenOf(youtube, youtube_id);
+      youtube.people.set(access_token, { id: 'demo-google', name: 'Demo Streamer', client_id: YOUTUBE_CLIENT });
+      await link({ provider: 'google', provider_id: 'demo-google', access_token });
+      youtube.people.delete(access_token);
     },
     code: (platform, owner) => ({ twitch, youtube, kick, trovo })[platform].tokens.code(owner),
     async listened() {

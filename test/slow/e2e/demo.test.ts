@@ -22,6 +22,36 @@ describe('lumio demo', () => {
     rmSync(data_dir, { recursive: true, force: true });
   });
 
+  /** A message appears once, and a ban is an entry of the log where the platform takes it. */
+  async function sayAndBan(api: ApiClient, platform: string): Promise<void> {
+    const message = `hello ${platform}`;
+    const sent = await api.send('POST', '/v1/chat/send', { platform, message });
+    expect([platform, sent.body.data ?? sent.body]).toMatchObject([platform, { sent: true }]);
+    const rows = () =>
+      database.db.query(
+        'select platform_user_id from platform_chat_messages m left join platform_users u ' +
+          'using (account_id, person_key) where m.platform = $1 and message = $2',
+        [platform, message],
+      );
+    await eventually(async () => ((await rows()).length > 0 ? true : undefined), `the message on ${platform}`);
+    expect(await rows()).toHaveLength(1);
+    if (platform === 'kick') return;
+    const [known] = await database.db.query(
+      // Trovo bans by name, and knows no other letters.
+      `select platform_user_id from platform_users where platform = $1 and username ~ '^[A-Za-z0-9_]+$'
+       order by first_seen_at limit 1`,
+      [platform],
+    );
+    const user_id = known!['platform_user_id'];
+    const ban = await api.send('POST', '/v1/chat/moderate', { action: 'BAN', platform, user_id });
+    expect([platform, ban.body.data ?? ban.body]).toMatchObject([platform, { success: true }]);
+    const entry = `select 1 from moderation_log where platform = $1 and content ->> 'target_user_id' = $2`;
+    await eventually(
+      async () => ((await database.db.query(entry, [platform, user_id])).length > 0 ? true : undefined),
+      `the ban on ${platform}`,
+    );
+  }
+
   test.each([
     ['plays a stream on all platforms', [], [], ['kick']],
     [
@@ -61,6 +91,8 @@ describe('lumio demo', () => {
         const seen = new Set(rows.map(({ platform }) => platform as string));
         return chats.every((platform) => seen.has(platform)) ? true : undefined;
       }, 'chats with badges and emotes');
+      // The logins of the demo's owner are at the stand-ins.
+      for (const platform of others.length > 0 ? chats : []) await sayAndBan(api, platform);
       const sampled = async () =>
         (await database.db.query('select 1 from broadcast_figures limit 1')).length || undefined;
       await eventually(sampled, 'how many watch');
