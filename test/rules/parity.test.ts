@@ -184,7 +184,9 @@ describe('each context at each operation', () => {
       const answers: [Refusal | null, unknown][] = [];
       for (const protocol of ['REST', 'GraphQL'] as const) {
         const ids = operation.rest!.method === 'DELETE' ? {} : await idsFor(operation, owner);
-        given = { ...taken(needed), ...ids, ...accountGiven(operation, owner) };
+        // A cooldown is of one person.
+        const person = operation.name === 'refreshPlatformUserProfile' ? { platform_user_id: randomUUID() } : {};
+        given = { ...taken(needed), ...ids, ...person, ...accountGiven(operation, owner) };
         const answer = await (protocol === 'REST' ? ask.overRest : ask.overGraphql)(operation, needed, owner.headers);
         const refusal = refused(answer, protocol);
         answers.push([
