@@ -6,7 +6,7 @@ import type { Narrowing } from '../../kernel/operations/guarded';
  */
 export type Guard =
   | { kind: 'public' }
-  | { kind: 'signed_link'; member: string }
+  | { kind: 'signed_link'; file: LinkedKind }
   | { kind: 'authenticated' }
   | { kind: 'first_party' }
   | { kind: 'system_key' }
@@ -19,11 +19,13 @@ export type Guard =
   | { kind: 'user_permission'; permission: string };
 
 export const publicAccess: Guard = { kind: 'public' };
+/** Files of accounts that signed links open. */
+export type LinkedKind = 'sound' | 'upload';
 /**
- * Lets pass whoever sends this member, a signature that the operation itself must check; others are judged by the other
- * guards. Source: ruling c17.
+ * Lets pass whoever sends a valid `signature` of the file `id`, and acts for its account; whoever sends none, or one
+ * that opens nothing, is judged by the other guards. Features are always judged. Source: ruling c17.
  */
-export const signedLink = (member: string): Guard => ({ kind: 'signed_link', member });
+export const signedLink = (file: LinkedKind): Guard => ({ kind: 'signed_link', file });
 export const authenticated: Guard = { kind: 'authenticated' };
 export const firstParty: Narrowing<Guard, { user_id: string }> = { kind: 'first_party' };
 export const systemKeyOnly: Guard = { kind: 'system_key' };

@@ -2,10 +2,12 @@ import type { z } from 'zod';
 import type { Caller } from '../../access/authentication/caller';
 import { CONTEXTS } from '../../access/authentication/contexts';
 import { hasPermission, isFirstParty } from '../../access/authorization/permission-check';
-import type { Guard } from '../../access/authorization/guards';
+import type { Guard, LinkedKind } from '../../access/authorization/guards';
+import type { Bucket } from '../../access/limits/rate-buckets';
 import type { Operation } from '../../app/operation';
 import type { Services } from '../../app/services';
 import { ApiError } from '../../kernel/errors';
+import { accountOfLink } from '../../services/studio/file-links';
 import { shapeOf } from '../openapi/schema-shape';
 
 /** Texts of refusals on both protocols. Source: spec rulings, "guard messages". */
@@ -25,8 +27,8 @@ export const GUARD_MESSAGES = {
 /** Guards of an operation, grouped for their order of checks. */
 export interface Gate {
   readonly open: boolean;
-  /** The input's member with a signature that the operation checks in place of the other guards; null without one. */
-  readonly signature: string | null;
+  /** The kind of files that signed links open in place of the other guards; null without one. */
+  readonly linked: LinkedKind | null;
   /** True where everybody may call while the features are on, which are then those of the service. */
   readonly everybody: boolean;
   readonly first_party: boolean;
@@ -47,14 +49,19 @@ export interface Gate {
 }
 
 /** Services that a gate uses. */
-export type GateServices = Pick<Services, 'features' | 'accounts'>;
+export type GateServices = Pick<Services, 'features' | 'accounts' | 'hashes'>;
 
 /** An admitted caller, with the rights on the account of the operation. */
 export interface Entry {
   readonly caller: Caller;
   /** False when a system key names an unknown account; the 404 follows the validation of the input. */
   readonly exists: boolean;
+  /** Where a signed link admitted the caller: the bucket of the account whose file it opens. */
+  readonly link_bucket?: Bucket | undefined;
 }
+
+/** Requests by links to files of an account. */
+const LINKS_PER_MINUTE = 600;
 
 /** Reads an operation's guards once, at start. */
 export function gateOf({ guard: guards }: Pick<Operation, 'guard'>): Gate {
@@ -64,7 +71,7 @@ export function gateOf({ guard: guards }: Pick<Operation, 'guard'>): Gate {
   const chosen = guards.find((guard) => guard.kind === 'permission_by') ?? null;
   return {
     open: guards.every((guard) => guard.kind === 'public'),
-    signature: guards.find((guard) => guard.kind === 'signed_link')?.member ?? null,
+    linked: guards.find((guard) => guard.kind === 'signed_link')?.file ?? null,
     everybody: guards.some((guard) => guard.kind === 'public'),
     first_party: guards.some((guard) => guard.kind === 'first_party'),
     system_key: guards.some((guard) => guard.kind === 'system_key'),
@@ -123,7 +130,8 @@ export function authorise(
   const gate =
     declared.chosen === null ? declared : withChosen(declared, declared.chosen, member(declared.chosen.member));
   if (gate.open) return { caller, exists: true };
-  if (gate.signature !== null && typeof member(gate.signature) === 'string') return { caller, exists: true };
+  const signature = gate.linked === null ? undefined : member('signature');
+  if (typeof signature === 'string') return authoriseLink(gate, signature, caller, services, member);
   if (gate.everybody) {
     const checked = checkFeatures(gate, { ...caller, account_id: null }, services);
     return checked === undefined ? { caller, exists: true } : checked.then(() => ({ caller, exists: true }));
@@ -150,6 +158,23 @@ export function authorise(
   const entry = { caller, exists: true };
   const checked = checkFeatures(gate, caller, services);
   return checked === undefined ? entry : checked.then(() => entry);
+}
+
+/** A caller with a signature: for the account of a valid link; else the link counts as none. */
+async function authoriseLink(
+  gate: Gate,
+  signature: string,
+  caller: Caller,
+  services: GateServices,
+  member: (name: string) => unknown,
+): Promise<Entry> {
+  const link = { kind: gate.linked!, id: member('id'), expires: member('expires'), signature };
+  const account_id = await accountOfLink(services.hashes, link, Date.now());
+  if (account_id === null) return authorise({ ...gate, linked: null }, caller, services, member);
+  const acting = { ...caller, account_id };
+  await checkFeatures({ ...gate, permissions: [] }, acting, services);
+  const link_bucket = { rate_bucket: `links:${account_id}`, rate_limit: LINKS_PER_MINUTE };
+  return { caller: acting, exists: true, link_bucket };
 }
 
 /** The gate with the permission that the value chooses; the input's schema refuses any other value. */

@@ -1,4 +1,5 @@
 import { actFor, oncePerStep } from '../../app/write-path/act';
+import type { Bucket } from '../../access/limits/rate-buckets';
 import { newId } from '../../app/write-path/event-ids';
 import type { Caller, RequestContext } from '../../access/authentication/caller';
 import type { Operation } from '../../app/operation';
@@ -23,6 +24,8 @@ export interface Asked {
 export interface Admission {
   readonly caller: Caller;
   readonly input: unknown;
+  /** Where a signed link admitted the caller. */
+  readonly link_bucket?: Bucket | undefined;
 }
 
 /** An operation prepared at start, called by both protocols. */
@@ -51,12 +54,12 @@ export function prepare(operation: Operation, services: Services, checked = fals
   const bytes_of = rowBytes(operation.output);
   holdRestAlone(operation);
 
-  function validated({ caller, exists }: Entry, asked: Asked): Admission {
+  function validated({ caller, exists, link_bucket }: Entry, asked: Asked): Admission {
     const input = reader.validate(asked.input());
     if (!exists) throw new ApiError('NOT_FOUND', GUARD_MESSAGES.no_account);
     // Streams and channels use the id in lower case.
     if (named !== null) (input as Record<string, unknown>)[named] = caller.account_id;
-    return { caller, input };
+    return link_bucket === undefined ? { caller, input } : { caller, input, link_bucket };
   }
 
   return {

@@ -82,6 +82,7 @@ function registerSending(
       const { caller, context } = stateOf(request);
       if (per_minute !== undefined) await limiter.countCalls(caller, name, per_minute, 1, reply);
       const admission = await prepared.admit(caller, askedBy(prepared, request, false));
+      if (admission.link_bucket) await limiter.count(admission.link_bucket, 1, reply);
       if (sends?.kind === 'ndjson') stream(admission.caller, reply, sends.stalled_ms);
       const result = await prepared.run(admission, context);
       sendContextHeaders(reply, context);

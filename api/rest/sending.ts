@@ -29,6 +29,10 @@ export function senderOf(sends: Sends, output: z.ZodType): Sender {
 async function sendDownload(request: FastifyRequest, reply: FastifyReply, sent: Download): Promise<FastifyReply> {
   const etag = `"${sent.etag}"`;
   void reply.headers({ etag, 'accept-ranges': 'bytes' });
+  if (sent.content_security_policy !== undefined) {
+    const policy = { 'content-security-policy': sent.content_security_policy, 'content-disposition': 'inline' };
+    void reply.headers({ ...policy, 'x-content-type-options': 'nosniff' });
+  }
   if (sent.cache_control !== undefined) void reply.header('cache-control', sent.cache_control);
   if (matches(request.headers['if-none-match'], etag)) return reply.code(304).send();
   const if_range = request.headers['if-range'];

@@ -156,9 +156,14 @@ function inOurWords(error: unknown, takes: Upload): unknown {
   return error;
 }
 
+/** Characters that turn the direction of text, so that a name looks like another. */
+const BIDI = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+
 /** Last part of the file name, because some clients send a path. */
 const nameOf = (given: string | undefined): string =>
   (given ?? '')
     .split(/[/\\]/)
     .pop()!
-    .replace(/\p{Cc}/gu, '');
+    .replace(/\p{Cc}/gu, '')
+    .replace(BIDI, '')
+    .trim();

@@ -6,7 +6,7 @@ import type { Services } from '../../app/services';
 import { cut, MAX_NAME } from '../../domain/studio/names';
 import { sniffSound, SOUND_TYPES, sounds, soundsChannel, soundsStream } from '../../domain/studio/sounds';
 import { durationOf } from '../../services/studio/sound-files';
-import { soundLink } from '../../services/studio/sound-links';
+import { fileLink } from '../../services/studio/file-links';
 import { Sound, soundOf } from '../../views/studio/sounds';
 
 const SOUNDS = feature('feature:sounds');
@@ -147,7 +147,7 @@ export const playSound = command({
       name: sound.name,
       content_type: sound.content_type,
       duration_ms: sound.duration_ms,
-      url: await soundLink(services.hashes, { sound_id: sound.id, account_id }, context.now),
+      url: await fileLink(services.hashes, { kind: 'sound', id: sound.id, account_id }, context.now),
       volume: input.volume ?? 1,
       target: input.target ?? null,
     });

@@ -17,6 +17,8 @@ export interface Download {
   etag: string;
   /** Default `no-store`, as for every answer. */
   cache_control?: string;
+  /** For a browser that opens the content as a document. */
+  content_security_policy?: string;
   /** Asked once, for the part that is sent; not at all for HEAD. */
   open(range: ByteRange): Chunks | Promise<Chunks>;
 }

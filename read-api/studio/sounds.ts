@@ -2,8 +2,7 @@ import { z } from 'zod';
 import { limitOf } from '../../access/authorization/plan-limits';
 import { download, feature, get, notFound, permission, query, signedLink } from '../../app/operation';
 import { SOUND_TYPES } from '../../domain/studio/sounds';
-import { partOf } from '../../services/studio/sound-files';
-import { isSoundLink } from '../../services/studio/sound-links';
+import { sentFile, LINK_MEMBERS } from './files';
 import { Sound, soundAudioOf, soundOf, soundsOf } from '../../views/studio/sounds';
 
 const SOUNDS = feature('feature:sounds');
@@ -68,31 +67,13 @@ export const soundStream = query({
   rest: get('/v1/sounds/{id}/stream'),
   graphql: null,
   sends: download(...SOUND_TYPES),
-  guard: [signedLink('signature'), SOUNDS, permission('sounds:read')],
-  input: z.object({
-    id: z.uuid(),
-    expires: z.int().min(0).nullish().describe('Of a signed link: seconds since 1970'),
-    signature: z.string().max(100).nullish().describe('Of a signed link, which needs no credential'),
-  }),
+  guard: [signedLink('sound'), SOUNDS, permission('sounds:read')],
+  input: z.object({ id: z.uuid(), ...LINK_MEMBERS }),
   output: z.object({}),
   errors: SOUND_NOT_FOUND,
-  async run({ input, caller, context, refuse }, { db, blobs, hashes, features }) {
-    const { id: sound_id, expires, signature } = input;
-    const found = await soundAudioOf(db, sound_id);
-    if (found === undefined) throw refuse('SOUND_NOT_FOUND');
-    const { account_id, content_type, size_bytes, blob_key, sha256 } = found;
-    const is_on = await features.enabled('feature:sounds', account_id);
-    const opens =
-      typeof signature === 'string'
-        ? await isSoundLink(hashes, { sound_id, account_id }, { expires: expires ?? 0, signature }, context.now)
-        : account_id === caller.account_id;
-    if (!opens || !is_on) throw refuse('SOUND_NOT_FOUND');
-    return {
-      content_type,
-      size_bytes,
-      etag: sha256,
-      cache_control: 'private, max-age=86400, immutable',
-      open: (range) => partOf(blobs, blob_key, range),
-    };
+  async run({ input: { id }, caller, refuse }, { db, blobs }) {
+    const found = await soundAudioOf(db, id);
+    if (found === undefined || found.account_id !== caller.account_id) throw refuse('SOUND_NOT_FOUND');
+    return sentFile(blobs, found);
   },
 });

@@ -124,6 +124,7 @@ const NOTHING_PERSONAL: Readonly<Record<string, readonly string[]>> = {
     'se_tokens',
     'service_keys',
     'sounds',
+    'uploads',
     'widgets',
     'overlays',
     'overlay_layers',

@@ -7,6 +7,7 @@ import { KNOWN_FLAGS } from '../../domain/operators/feature-flags';
 import { SUPER_ADMIN } from '../../domain/operators/admin-roles';
 import { type Asking, asking, membersOf } from '../support/asking';
 import { finishedStreams } from '../support/finished-streams';
+import { uploadedImage } from '../support/uploaded-image';
 import { uploadedSound } from '../support/uploaded-sound';
 import { startServer, type TestServer } from '../support/server';
 import { FakeOAuthCloud } from '../vendors/oauth-cloud';
@@ -155,6 +156,7 @@ describe('every operation, called from another account', () => {
     const link = await owner.send('POST', `/v1/history/reports/${things['/v1/history/reports']}/shared-links`, {
       duration_secs: 3600,
     });
+    things['/v1/uploads'] = await uploadedImage(base_url, credentials.access_token, `${secret}.png`);
     things['/v1/sounds'] = await uploadedSound(base_url, credentials.access_token, `${secret}.wav`);
     const made_widget = await owner.send('POST', '/v1/widgets', { type: 'system-text', name: secret });
     things['/v1/widgets'] = made_widget.body.data.id;
@@ -252,6 +254,7 @@ describe('every operation, called from another account', () => {
       reason: 'a reason',
       platforms: ['kick'],
       moderator_id: '1',
+      purpose: 'overlay',
       around: '01900000-0000-7000-8000-00000000c4a7',
       deleted: false,
       paid: false,

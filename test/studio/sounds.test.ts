@@ -95,15 +95,18 @@ test('a sound plays by a signed link, which nobody can alter or use for another 
   const played = await fetch(server.base_url + data.url);
   expect([played.status, played.headers.get('content-type')]).toEqual([200, 'audio/wav']);
   const query = data.url.slice(data.url.indexOf('?')) as string;
-  expect((await audio(other, query)).status).toBe(404);
-  expect((await audio(id, query.replace(/expires=(\d)/, 'expires=9'))).status).toBe(404);
-  expect((await audio(id, `${query}x`)).status).toBe(404);
+  expect(played.headers.get('content-security-policy')).toBe("sandbox; default-src 'none'");
+  // A changed link counts as none.
+  expect((await audio(other, query)).status).toBe(401);
+  expect((await audio(id, query.replace(/expires=(\d)/, 'expires=9'))).status).toBe(401);
+  expect((await audio(id, `${query}x`)).status).toBe(401);
+  expect((await audio(id, `${query}x`, bearer())).status).toBe(200);
   expect((await audio(id)).status).toBe(401);
   // An empty signature opens nothing either.
   const reads = { label: 'Reads events', permissions: ['events:read'] };
   const { key } = (await owner.send('POST', '/v1/service-keys', reads)).body.data;
   for (const signature of ['', 'x'])
-    expect((await audio(id, `?signature=${signature}`, { authorization: `Bearer ${key}` })).status).toBe(404);
+    expect((await audio(id, `?signature=${signature}`, { authorization: `Bearer ${key}` })).status).toBe(403);
   for (const body of [{ volume: 1.1 }, { volume: -1 }, { target: { type: 'chat', id: 'x' } }])
     expect((await play(body)).status).toBe(400);
   expect((await owner.send('POST', `/v1/sounds/${id}/stop`, {})).body).toEqual({ success: true });

@@ -1,5 +1,6 @@
 import type { FakeOAuthCloud } from '../vendors/oauth-cloud';
 import { finishedStreams } from './finished-streams';
+import { uploadedImage } from './uploaded-image';
 import { uploadedSound } from './uploaded-sound';
 import type { DevCredentials } from './server';
 import { ApiClient } from './vendor-cloud';
@@ -97,6 +98,7 @@ export const CALLS: Readonly<Record<string, Call>> = {
 
   updateSound: { input: id('sound', { name: 'Renamed' }) },
   deleteSound: { input: id('needless_sound') },
+  deleteUpload: { input: id('needless_upload') },
   playSound: { input: id('sound') },
   stopSound: { input: id('sound') },
   createOverlay: { input: () => ({}), ...NOT_SHOWN },
@@ -394,6 +396,7 @@ export async function prepareCalls(
   await keep('/v1/admin/bot-commands', commanded, of_all);
   await owner.send('PUT', `/v1/bot-commands/${made.overridden_command}/override`, { enabled: false });
   for (const name of ['sound', 'needless_sound']) made[name] = await uploadedSound(base_url, access_token);
+  made.needless_upload = await uploadedImage(base_url, access_token);
   made.needless_watched = (await post('/v1/watchlist', { platform: 'kick', channel: 'needless' })).id;
   [made.needless_report, made.report] = await finishedStreams(base_url, credentials);
   for (const name of ['shared_link', 'needless_shared_link']) {

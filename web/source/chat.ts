@@ -21,7 +21,7 @@ export class Chat implements Drawing {
     this.trim();
   }
 
-  /** Lines of before a gap may have been deleted meanwhile. */
+  /** Lines may have been deleted during a gap of the connection. */
   begin(): void {
     this.waiting = [];
     this.element.replaceChildren();
