@@ -1,3 +1,4 @@
+import { fileLink } from '../services/studio/file-links';
 import { type Platform, SERVICE } from '../domain/common/vendors';
 import { publicStreamOf } from '../views/history/public-stats';
 import { keepsOneOrder } from '../projections/runtime/outbox/order';
@@ -27,6 +28,7 @@ export function openLive(deps: CallersDeps, { resolver, members, features, tail,
         stream_snapshot: async (platform, broadcast_id) =>
           (await publicStreamOf(db, platform as Platform, broadcast_id)) ?? null,
         features,
+        file_link: (file) => fileLink(engines.subject_keys, file, Date.now()),
         resolve: (credentials) => resolver.resolve(credentials),
         permissions_on: members.permissionsOn,
         client_ip: clientIp(settings.trusted_proxies),

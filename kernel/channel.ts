@@ -87,6 +87,11 @@ export interface ChannelFamily<Caller, Kind extends string, Services> {
    */
   forwards?(id: string, services: Services): Promise<Forwards | null>;
   /**
+   * Message with links to the files that the channel draws, sent to its subscribers each hour, before the links end,
+   * and after each stored message of the channel; null: there is no such thing.
+   */
+  assets?(id: string, services: Services): Promise<{ event_type: string; data: string } | null>;
+  /**
    * First messages of a new subscriber, after `subscribed`; they go to that subscriber alone. A failure ends the
    * subscription with `SUBSCRIBE_FAILED`.
    */

@@ -1860,8 +1860,26 @@ export interface Channels {
     | Message<'event', string, Record<string, unknown>>;
   /** Sounds to play now; any credential of the account listens, those of widgets and overlays included. */
   [channel: `sounds:${string}`]:
-    | Message<'event', 'sound:play', Record<string, unknown>>
-    | Message<'event', 'sound:stop', Record<string, unknown>>
+    | Message<'event', 'sound:play', {
+    sound_id: string;
+    /** Path of the audio, which needs no credential for an hour at least */
+    url: string;
+    /** 0 to 1 */
+    volume: number;
+    /** Null: every page */
+    target: {
+      type: 'widget' | 'overlay';
+      id: string;
+    } | null;
+  }>
+    | Message<'event', 'sound:stop', {
+    sound_id: string;
+    /** Null: every page */
+    target: {
+      type: 'widget' | 'overlay';
+      id: string;
+    } | null;
+  }>
     | Message<'event', 'sound:list:updated', {
     action: 'created' | 'updated' | 'deleted';
     sound_id: string;

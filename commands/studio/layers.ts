@@ -6,8 +6,6 @@ import type { JsonObject } from '../../lib/json/json';
 import { inOrder, OverlayLayers, type OverlayLayer } from '../../views/studio/overlays';
 import { editableOverlay, NOT_AN_EDITOR, OVERLAY_NOT_FOUND, OVERLAYS, shownName } from './overlay-parts';
 
-/** Types of widgets that layers do not draw. */
-const UNDRAWN = new Set(['image']);
 const config = z.record(z.string(), z.unknown()).meta({ graphql: 'JSON' });
 const members = {
   name: shownName.nullish().describe('Of a new layer by default its type'),
@@ -39,8 +37,7 @@ const edits = {
 
 function checkedConfig(type: string, given: JsonObject, refuse: Refuse<typeof LAYER_ERRORS>): string {
   const found = widgetType(type);
-  if (found === undefined || found.type !== type || UNDRAWN.has(type))
-    throw refuse('UNKNOWN_TYPE', { type: type.slice(0, 100) });
+  if (found === undefined || found.type !== type) throw refuse('UNKNOWN_TYPE', { type: type.slice(0, 100) });
   const problem = configProblem(layerSettings(found), given);
   if (problem !== null) throw refuse('BAD_CONFIG', { problem });
   return JSON.stringify(given);

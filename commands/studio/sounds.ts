@@ -1,12 +1,14 @@
 import { z } from 'zod';
 import { limitOf, PLAN_LIMIT_REACHED } from '../../access/authorization/plan-limits';
-import { command, del, feature, notFound, patch, permission, post, upload } from '../../app/operation';
+import { command, del, feature, notFound, patch, permission, post, type Refuse, upload } from '../../app/operation';
 import { actorOf, type Caller } from '../../access/authentication/caller';
 import type { Services } from '../../app/services';
+import type { Queryable } from '../../engines/postgres/port';
 import { cut, MAX_NAME } from '../../domain/studio/names';
 import { sniffSound, SOUND_TYPES, sounds, soundsChannel, soundsStream } from '../../domain/studio/sounds';
 import { durationOf } from '../../services/studio/sound-files';
 import { fileLink } from '../../services/studio/file-links';
+import { pageId } from '../../views/studio/page-ids';
 import { Sound, soundOf } from '../../views/studio/sounds';
 
 const SOUNDS = feature('feature:sounds');
@@ -123,10 +125,26 @@ export const deleteSound = command({
 });
 
 const target = z
-  .object({ type: z.enum(['widget', 'overlay']), id: z.string().min(1).max(100) })
+  .object({ type: z.enum(['widget', 'overlay']), id: z.string().min(1).max(100).describe('Of an overlay its key too') })
   .meta({ id: 'SoundTargetInput' })
   .nullish()
   .describe('Absent: every page that plays sounds');
+type Target = z.output<typeof target>;
+const TARGET_NOT_FOUND = { TARGET_NOT_FOUND: notFound('Target not found') };
+
+/** The target with the id of the own overlay or widget. @throws DomainError TARGET_NOT_FOUND */
+async function ownTarget(
+  db: Queryable,
+  { account_id, user_id }: { account_id: string; user_id: string | null },
+  asked: Target,
+  refuse: Refuse<typeof TARGET_NOT_FOUND>,
+): Promise<{ type: 'widget' | 'overlay'; id: string } | null> {
+  if (!asked) return null;
+  const id = await pageId(db, { account_id, user_id }, asked.type, asked.id);
+  if (id === null) throw refuse('TARGET_NOT_FOUND');
+  return { type: asked.type, id };
+}
+
 const SoundSent = z.object({ success: z.boolean() }).meta({ id: 'PlaySoundResult' });
 
 /** Plays a sound on the pages of the account; nothing is stored. Source: spec doc2 §4.2 "Sounds", ruling c17. */
@@ -137,19 +155,17 @@ export const playSound = command({
   guard: [SOUNDS, permission('sounds:play')],
   input: z.object({ id: z.uuid(), volume: z.number().min(0).max(1).nullish().describe('Default 1.0'), target }),
   output: SoundSent,
-  errors: SOUND_NOT_FOUND,
+  errors: { ...SOUND_NOT_FOUND, ...TARGET_NOT_FOUND },
   async run({ input, caller, context, refuse }, services) {
     const { account_id } = caller;
     const sound = await soundOf(services.db, account_id, input.id);
     if (sound === undefined) throw refuse('SOUND_NOT_FOUND');
+    const aimed = await ownTarget(services.db, caller, input.target, refuse);
     await send(services, caller, 'sound:play', {
       sound_id: sound.id,
-      name: sound.name,
-      content_type: sound.content_type,
-      duration_ms: sound.duration_ms,
       url: await fileLink(services.hashes, { kind: 'sound', id: sound.id, account_id }, context.now),
       volume: input.volume ?? 1,
-      target: input.target ?? null,
+      target: aimed,
     });
     return { success: true };
   },
@@ -163,10 +179,11 @@ export const stopSound = command({
   guard: [SOUNDS, permission('sounds:play')],
   input: z.object({ id: z.uuid(), target }),
   output: SoundSent,
-  errors: SOUND_NOT_FOUND,
+  errors: { ...SOUND_NOT_FOUND, ...TARGET_NOT_FOUND },
   async run({ input, caller, refuse }, services) {
     if ((await soundOf(services.db, caller.account_id, input.id)) === undefined) throw refuse('SOUND_NOT_FOUND');
-    await send(services, caller, 'sound:stop', { sound_id: input.id, target: input.target ?? null });
+    const aimed = await ownTarget(services.db, caller, input.target, refuse);
+    await send(services, caller, 'sound:stop', { sound_id: input.id, target: aimed });
     return { success: true };
   },
 });

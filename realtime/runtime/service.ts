@@ -46,6 +46,8 @@ export interface RealtimeDeps extends Pick<AuthorizerDeps, 'features' | 'permiss
   presence?: Presence;
   /** The snapshot that `public-stats` channels begin with. Absent: they begin without one. */
   stream_snapshot?: ChannelServices['streamSnapshot'];
+  /** Links to files of accounts. Absent: pages have no files. */
+  file_link?: ChannelServices['fileLink'];
   /** Resolves the caller; a request without a credential is the anonymous caller. */
   resolve: CallerResolver['resolve'];
   /** The client's address behind trusted proxies; default: the socket's own. */
@@ -111,7 +113,8 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
   if (rooms) hub.onLeave = (subscription) => rooms.left(subscription);
   const { features, permissions_on } = deps;
   const streamSnapshot = deps.stream_snapshot ?? (async () => null);
-  const services: ChannelServices = { db: deps.db, features, rooms, streamSnapshot };
+  const fileLink = deps.file_link ?? (async () => '');
+  const services: ChannelServices = { db: deps.db, features, fileLink, rooms, streamSnapshot };
   const gates = new ChannelAuthorizers({ families, services, features, permissions_on });
   const open = (channel: string) => subscriptions.open(channel);
   const forwarding = new Forwarding({ hub, families, services, features, open, log });

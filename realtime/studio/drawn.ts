@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import type { AssetSources } from '../../views/studio/drawn-assets';
+import type { ChannelServices } from '../runtime/channel/family';
 
 const DrawnEvent = z
   .object({
@@ -31,3 +33,9 @@ export const pageState = {
   recent: z.array(DrawnEvent).optional().describe('The newest 20 events, newest first'),
   alerts: z.object({ paused: z.boolean(), muted: z.boolean() }).optional(),
 };
+
+/** Flags and links of an account, for the state of its pages. */
+export const sourcesOf = ({ features, fileLink }: ChannelServices): AssetSources => ({
+  enabled: features.enabled,
+  link: fileLink,
+});

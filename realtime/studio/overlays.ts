@@ -2,9 +2,10 @@ import { z } from 'zod';
 import { boundToken } from '../../kernel/channel';
 import { overlayAccount, overlayForwards, overlayPage } from '../../views/studio/drawn-pages';
 import { OverlayLayer } from '../../views/studio/overlays';
+import { overlayAssets } from '../../views/studio/drawn-assets';
 import { channel, ofPage } from '../runtime/channel/family';
 import { nowPlaying } from '../control/music';
-import { DrawnMessage, pageState } from './drawn';
+import { DrawnMessage, pageState, sourcesOf } from './drawn';
 
 export const overlay = channel({
   pattern: 'overlay:<key>',
@@ -34,8 +35,13 @@ export const overlay = channel({
   gate: boundToken('overlay', 'shared_overlay'),
   flag: 'feature:overlays',
   forwards: (key, { db }) => overlayForwards(db, key),
-  async bootstrap({ channel_id, send }, { db, features }) {
-    const sources = { enabled: features.enabled, playing: (account_id: string) => nowPlaying(db, account_id) };
+  async assets(id, services) {
+    const assets = await overlayAssets(services.db, id, sourcesOf(services));
+    return assets === null ? null : { event_type: 'overlay:update', data: JSON.stringify({ assets }) };
+  },
+  async bootstrap({ channel_id, send }, services) {
+    const { db } = services;
+    const sources = { ...sourcesOf(services), playing: (account_id: string) => nowPlaying(db, account_id) };
     const page = await overlayPage(db, channel_id, sources);
     if (page !== null) send('overlay:update', JSON.stringify(page));
   },

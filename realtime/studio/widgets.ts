@@ -1,9 +1,10 @@
 import { z } from 'zod';
 import { boundToken } from '../../kernel/channel';
 import { widgetAccount, widgetForwards, widgetPage } from '../../views/studio/drawn-pages';
+import { widgetAssets } from '../../views/studio/drawn-assets';
 import { channel, ofPage } from '../runtime/channel/family';
 import { nowPlaying } from '../control/music';
-import { DrawnMessage, pageState } from './drawn';
+import { DrawnMessage, pageState, sourcesOf } from './drawn';
 
 export const widget = channel({
   pattern: 'widget:<widget_instance_id>',
@@ -27,8 +28,13 @@ export const widget = channel({
   gate: boundToken('widget'),
   flag: 'feature:widgets',
   forwards: (id, { db }) => widgetForwards(db, id),
-  async bootstrap({ channel_id, send }, { db, features }) {
-    const sources = { enabled: features.enabled, playing: (account_id: string) => nowPlaying(db, account_id) };
+  async assets(id, services) {
+    const assets = await widgetAssets(services.db, id, sourcesOf(services));
+    return assets === null ? null : { event_type: 'widget:update', data: JSON.stringify({ assets }) };
+  },
+  async bootstrap({ channel_id, send }, services) {
+    const { db } = services;
+    const sources = { ...sourcesOf(services), playing: (account_id: string) => nowPlaying(db, account_id) };
     const page = await widgetPage(db, channel_id, sources);
     if (page !== null) send('widget:update', JSON.stringify(page));
   },

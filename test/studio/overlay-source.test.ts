@@ -1,4 +1,6 @@
 import { Client } from '../support/realtime';
+import { uploadedImage } from '../support/uploaded-image';
+import { uploadedSound } from '../support/uploaded-sound';
 import { startServer, type TestServer } from '../support/server';
 import { ApiClient, eventually, VendorCloud } from '../support/vendor-cloud';
 
@@ -70,6 +72,33 @@ test('a layer whose flag is off is kept and not drawn', async () => {
   expect(first.data).toMatchObject({ undrawn: ['text'], layers: [{ type: 'chat' }] });
   expect((await turn(true)).status).toBe(200);
   client.end();
+});
+
+const linksOf = (data: object | null | undefined) =>
+  (data as { assets?: Record<string, string> } | null | undefined)?.assets ?? {};
+
+test('files of layers are linked while they are there, and those of others never', async () => {
+  const { access_token, other } = server.credentials;
+  const upload_id = await uploadedImage(server.base_url, access_token);
+  const theirs = await uploadedImage(server.base_url, other.access_token);
+  const sound_id = await uploadedSound(server.base_url, access_token);
+  const path = `/v1/overlays/${overlay.id}/layers`;
+  const { revision } = await put([]);
+  const client = await source();
+  const alerts = { 'kick:follower': { sound_id, variations: [{ min_amount: 5, upload_id: theirs }] } };
+  const layers = [
+    { type: 'image', config: { upload_id } },
+    { type: 'alerts', config: { alerts } },
+  ];
+  expect((await owner.send('PUT', path, { revision, layers })).status).toBe(200);
+  const linked = await client.next(({ data }) => upload_id in linksOf(data), 'the links');
+  expect(Object.keys(linksOf(linked.data)).sort()).toEqual([upload_id, sound_id].sort());
+  for (const url of Object.values(linksOf(linked.data))) expect((await fetch(server.base_url + url)).status).toBe(200);
+  expect((await owner.send('DELETE', `/v1/uploads/${upload_id}`, undefined)).status).toBe(204);
+  const again = await source();
+  expect(Object.keys(linksOf((await next(again, 'overlay:update')).data))).toEqual([sound_id]);
+  client.end();
+  again.end();
 });
 
 test('chat, events and test events of signed webhooks are forwarded once, with drawn members alone', async () => {

@@ -86,12 +86,22 @@ test('a sound plays by a signed link, which nobody can alter or use for another 
   const other = (await upload(silence(1))).body.data.id;
   const listener = await Listener.to(server.ws_url, server.credentials.access_token, `sounds:${account_id}`);
   const play = (body: object) => owner.send('POST', `/v1/sounds/${id}/play`, body);
-  expect(await play({ volume: 0.5, target: { type: 'overlay', id: 'abc' } })).toMatchObject({
+  const overlay = (await owner.send('POST', '/v1/overlays', {})).body.data;
+  const theirs = (await stranger.send('POST', '/v1/widgets', { type: 'text' })).body.data;
+  for (const target of [
+    { type: 'overlay', id: 'abc' },
+    { type: 'widget', id: overlay.id },
+    { type: 'widget', id: theirs.id },
+  ])
+    for (const act of ['play', 'stop'])
+      expect((await owner.send('POST', `/v1/sounds/${id}/${act}`, { target })).status).toBe(404);
+  expect(await play({ volume: 0.5, target: { type: 'overlay', id: overlay.key } })).toMatchObject({
     status: 200,
     body: { success: true },
   });
   const { data }: any = await listener.next((one: any) => one.event_type === 'sound:play');
-  expect(data).toMatchObject({ sound_id: id, name: 'Played', volume: 0.5, target: { type: 'overlay', id: 'abc' } });
+  const target = { type: 'overlay', id: overlay.id };
+  expect(data).toEqual({ sound_id: id, url: expect.any(String), volume: 0.5, target });
   const played = await fetch(server.base_url + data.url);
   expect([played.status, played.headers.get('content-type')]).toEqual([200, 'audio/wav']);
   const query = data.url.slice(data.url.indexOf('?')) as string;

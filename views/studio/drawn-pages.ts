@@ -11,6 +11,7 @@ import type { Queryable } from '../../engines/postgres/port';
 import type { Forwards } from '../../kernel/channel';
 import type { Json } from '../../lib/json/json';
 import { parsedJson } from '../../lib/json/paths';
+import { assetsOf, type AssetSources } from './drawn-assets';
 import { inOrder, type OverlayLayer } from './overlays';
 
 const flagOf = (type: string): string | null => widgetType(type)?.flag ?? null;
@@ -88,7 +89,13 @@ export async function overlayPage(db: Queryable, key: string, sources: Sources):
   const undrawn = await undrawnTypes(account_id, sources);
   const layers = inOrder(rows.flatMap(({ layer }) => (layer === null || undrawn.includes(layer.type) ? [] : [layer])));
   const page = { overlay_id, account_id, revision, undrawn };
-  return { ...page, width, height, background, layers, ...(await accountState(db, account_id, sources)) };
+  const assets = await assetsOf(
+    db,
+    account_id,
+    layers.map(({ config }) => config as Json),
+    sources,
+  );
+  return { ...page, width, height, background, layers, ...(await accountState(db, account_id, sources)), assets };
 }
 
 /** First message of a widget's page; null of an unknown id. */
@@ -109,6 +116,7 @@ export async function widgetPage(db: Queryable, id: string, sources: Sources): P
     type,
     config,
     ...(await accountState(db, account_id, sources)),
+    assets: await assetsOf(db, account_id, [config], sources),
   };
 }
 
@@ -122,9 +130,8 @@ async function undrawnTypes(account_id: string, { enabled }: Sources): Promise<s
 /** Newest events that an event list begins with. */
 const RECENT = 20;
 
-/** Flags and the player of an account. */
-export interface Sources {
-  enabled(flag: string, account_id: string): Promise<boolean> | boolean;
+/** Flags, files and the player of an account. */
+export interface Sources extends AssetSources {
   playing(account_id: string): Promise<object | null>;
 }
 
@@ -149,7 +156,7 @@ async function accountState(db: Queryable, account_id: string, { enabled, playin
     song: song === null ? null : songText(song),
   };
   const alerts = { paused: false, muted: false };
-  return { emotes: [], assets: {}, labels, song, recent: recent.slice(0, RECENT), alerts };
+  return { emotes: [], labels, song, recent: recent.slice(0, RECENT), alerts };
 }
 
 const songText = ({ title, artist }: DrawnSong): string | null =>

@@ -1,12 +1,13 @@
 import { element } from '../dom';
 import { filled, typeFace } from './settings';
-import type { DrawnEvent, Drawing, Labels, PageState } from './types';
+import type { DrawnEvent, Drawing, Labels } from './types';
 import { usualTemplate } from './usual-alerts';
 
 interface Rule {
   enabled?: boolean;
   min_amount?: number;
   template?: string;
+  upload_id?: string | null;
   sound_id?: string | null;
   volume?: number;
   duration_ms?: number;
@@ -22,7 +23,7 @@ export class Alerts implements Drawing {
   readonly element = element('div', 'alerts');
   private rules: Record<string, Rule> = {};
   private labels: Labels | null = null;
-  private assets: Record<string, string> = {};
+  private assets: Readonly<Record<string, string>> = {};
   private readonly waiting: { rule: Rule; text: string }[] = [];
   private timer = 0;
 
@@ -31,7 +32,7 @@ export class Alerts implements Drawing {
     this.rules = (config.alerts ?? {}) as Record<string, Rule>;
   }
 
-  begin({ assets }: PageState): void {
+  link(assets: Readonly<Record<string, string>>): void {
     this.assets = assets;
   }
 
@@ -73,8 +74,16 @@ export class Alerts implements Drawing {
     const alert = this.waiting.shift();
     this.timer = 0;
     if (alert === undefined) return;
-    const { animation = 'fade', duration_ms = DURATION_MS, sound_id, volume = 1 } = alert.rule;
-    this.element.append(element('p', `alert ${animation}`, alert.text));
+    const { animation = 'fade', duration_ms = DURATION_MS, upload_id, sound_id, volume = 1 } = alert.rule;
+    const shown = element('p', `alert ${animation}`, alert.text);
+    const image = upload_id ? this.assets[upload_id] : undefined;
+    if (image !== undefined) {
+      const picture = document.createElement('img');
+      picture.alt = '';
+      picture.src = image;
+      shown.prepend(picture);
+    }
+    this.element.append(shown);
     const url = sound_id ? this.assets[sound_id] : undefined;
     if (url !== undefined) play(url, volume);
     this.timer = window.setTimeout(() => this.next(), duration_ms);

@@ -1,6 +1,7 @@
 import { element } from '../dom';
 import { Alerts } from './alerts';
 import { Chat } from './chat';
+import { Image } from './image';
 import { EventList, Music, Text, Timer } from './lists';
 import type { DrawnEvent, Drawing, Labels, Layer, PageState } from './types';
 
@@ -11,6 +12,7 @@ const DRAWINGS: Readonly<Record<string, () => Drawing>> = {
   text: () => new Text(),
   timer: () => new Timer(),
   music: () => new Music(),
+  image: () => new Image(),
 };
 const EVENT_TYPES: ReadonlySet<string> = new Set(['alerts', 'event_list']);
 
@@ -57,6 +59,10 @@ export class Stage {
       for (const [event_type, data] of early) this.take(event_type, data);
       return;
     }
+    if (sent.assets !== undefined) {
+      this.state = { ...this.state, assets: sent.assets };
+      for (const { drawing } of this.drawn.values()) drawing.link?.(sent.assets);
+    }
     if (revision === undefined || revision <= this.revision || this.early !== null) return;
     this.revision = revision;
     for (const id of removed ?? []) this.remove(id);
@@ -83,7 +89,10 @@ export class Stage {
     const kept = new Set(layers.map(({ id }) => id));
     for (const id of [...this.drawn.keys()]) if (!kept.has(id)) this.remove(id);
     for (const layer of layers) this.put(layer);
-    for (const { drawing } of this.drawn.values()) drawing.begin?.(this.state);
+    for (const { drawing } of this.drawn.values()) {
+      drawing.begin?.(this.state);
+      drawing.link?.(this.state.assets);
+    }
     this.arrange();
   }
 
@@ -100,6 +109,7 @@ export class Stage {
       const drawing = make();
       drawing.configure(layer.config);
       drawing.begin?.(this.state);
+      drawing.link?.(this.state.assets);
       drawing.label?.(this.state.labels);
       const frame = element('section', 'layer', drawing.element);
       this.drawn.set(layer.id, { layer, drawing, frame });

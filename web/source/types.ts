@@ -46,6 +46,8 @@ export interface Drawing {
   take?(event_type: string, data: Record<string, unknown>): void;
   /** The state of the account after a reconnection. */
   begin?(state: PageState): void;
+  /** Links to files by their ids. */
+  link?(assets: Readonly<Record<string, string>>): void;
   /** Labels have changed. */
   label?(labels: Labels): void;
   close?(): void;

@@ -124,7 +124,7 @@ export const TRANSIENT: readonly EventType[] = [
   live('history:session_updated', 'A broadcast has new figures', {
     session_id: '01900000-0000-7000-8000-00000000000a',
   }),
-  live('sound:play', 'A sound is to be played', { sound_id: '01900000-0000-7000-8000-00000000000b', volume: 80 }),
+  live('sound:play', 'A sound is to be played', { sound_id: '01900000-0000-7000-8000-00000000000b', volume: 0.8 }),
   live('overlay:update', 'An overlay was changed', { overlay_id: '01900000-0000-7000-8000-00000000000c' }),
   live('widget:update', 'A widget was changed', { widget_instance_id: '01900000-0000-7000-8000-00000000000d' }),
   live('storage:update', 'What an extension keeps was changed', { key: 'score', value: 3 }),

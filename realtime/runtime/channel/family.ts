@@ -8,6 +8,8 @@ import type { PresenceRooms } from '../presence/presence-rooms';
 export interface ChannelServices {
   db: Queryable;
   features: FeatureFlags;
+  /** Path of a file that needs no credential for an hour at least. */
+  fileLink(file: { kind: 'sound' | 'upload'; id: string; account_id: string }): Promise<string>;
   /** Null where presence is not kept. */
   rooms: PresenceRooms | null;
   /** Public state of a broadcast: JSON, null for an unknown or hidden one. */

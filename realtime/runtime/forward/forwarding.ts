@@ -5,6 +5,7 @@ import { parsedJson } from '../../../lib/json/paths';
 import type { Channel } from '../channel/channel';
 import type { ChannelServices, Families, Family } from '../channel/family';
 import type { Hub } from '../delivery/hub';
+import { eventText } from '../relay/envelopes';
 import { AccountPages } from './account-pages';
 
 export interface ForwardingDeps {
@@ -19,11 +20,14 @@ export interface ForwardingDeps {
 /** A channel that nobody subscribed to, or left, is kept this long. */
 const LINGER_MS = 30_000;
 
+const HOUR_MS = 3_600_000;
+const hourOf = (now: number): number => Math.floor(now / HOUR_MS);
+
 /** Forwards what pages draw from the channels of their accounts: one view of an account for all its pages. */
 export class Forwarding {
   private readonly accounts = new Map<string, AccountPages>();
   /** Pages by their channels. */
-  private readonly pages = new Map<string, { account: AccountPages; opened_at: number }>();
+  private readonly pages = new Map<string, { account: AccountPages; opened_at: number; hour: number }>();
 
   constructor(private readonly deps: ForwardingDeps) {}
 
@@ -42,7 +46,7 @@ export class Forwarding {
     await account.ready;
     if (channel.gone || account.ended) return;
     account.pages.set(channel.name, forwards.types);
-    this.pages.set(channel.name, { account, opened_at: Date.now() });
+    this.pages.set(channel.name, { account, opened_at: Date.now(), hour: hourOf(Date.now()) });
     channel.tap = {
       // The message may change the drawn types.
       stored: () => void this.readAgain(channel, named.family, named.id, account),
@@ -54,7 +58,10 @@ export class Forwarding {
   sweep(now: number): void {
     for (const [name, { opened_at }] of this.pages) {
       const channel = this.deps.hub.channels.get(name);
-      if (channel && (channel.size > 0 || now - Math.max(opened_at, channel.empty_since) < LINGER_MS)) continue;
+      if (channel && (channel.size > 0 || now - Math.max(opened_at, channel.empty_since) < LINGER_MS)) {
+        this.renewAssets(channel, now);
+        continue;
+      }
       if (channel) channel.tap = null;
       this.close(name);
     }
@@ -66,11 +73,30 @@ export class Forwarding {
     try {
       const forwards = await this.read(family, id);
       if (forwards !== null && account.pages.has(channel.name)) account.pages.set(channel.name, forwards.types);
+      await this.sendAssets(channel, family, id);
     } catch (error) {
       this.deps.log.warn({ err: error, channel: channel.name }, 'what a page draws could not be read');
       // Its subscribers come again, and then it is read.
       this.deps.hub.forget(channel, 'CHANNEL_DROPPED');
     }
+  }
+
+  /** Links end with the second hour after they are made. */
+  private renewAssets(channel: Channel, now: number): void {
+    const page = this.pages.get(channel.name);
+    const named = this.deps.families.of(channel.name);
+    if (!page || !named || page.hour === hourOf(now)) return;
+    page.hour = hourOf(now);
+    this.sendAssets(channel, named.family, named.id).catch((error: unknown) => {
+      this.deps.log.warn({ err: error, channel: channel.name }, 'links to files of a page could not be made');
+      this.deps.hub.forget(channel, 'CHANNEL_DROPPED');
+    });
+  }
+
+  private async sendAssets(channel: Channel, family: Family, id: string): Promise<void> {
+    const message = (await family.assets?.(id, this.deps.services)) ?? null;
+    if (message === null || channel.gone) return;
+    this.deps.hub.transient(channel.name, eventText(channel.name, message.event_type, message.data));
   }
 
   private account(account_id: string): AccountPages {
