@@ -13,6 +13,9 @@ import { connections, connectionsStream } from '../domain/connections/connection
 import { serviceKey, serviceKeyStream } from '../domain/credentials/service-keys';
 import { systemKey, systemKeyStream } from '../domain/credentials/system-keys';
 import { popoutToken, popoutTokenStream } from '../domain/credentials/popout-tokens';
+import { overlays, overlaysStream } from '../domain/studio/overlays';
+import { widgetCount, widgetCountStream } from '../domain/studio/widget-counts';
+import { widget, widgetStream } from '../domain/studio/widgets';
 import type { Platform } from '../domain/common/vendors';
 import type { Blobs } from '../engines/blobs/port';
 import { setFeatures } from '../cli/admin/accounts';
@@ -53,6 +56,7 @@ export async function removeDemoData(services: Needs, data_dir: string): Promise
   }
   for (const { user_id, account_id } of [data.owner, data.other]) {
     await revokeBoundTokens(services, { account_id });
+    await deletePages(services, account_id);
     await setAdminRole(services, user_id, 'super-admin', false);
     await endSessions(actFor(asOperator(OPERATOR), services), services, { user_id }, 'revoked');
     await services.db.query('insert into revocations (user_id) values ($1)', [user_id]);
@@ -76,6 +80,21 @@ async function idsOf({ db }: Needs, { owner, other }: DemoData, table: 'api_keys
   const accounts = [owner.account_id, other.account_id];
   const rows = await db.query<{ id: string }>(`select id from ${table} where account_id = any($1)`, [accounts]);
   return rows.map(({ id }) => id);
+}
+
+/** Deletes the overlays and widgets of an account, whose tokens and links end with them. */
+async function deletePages(services: Needs, account_id: string): Promise<void> {
+  const stream = overlaysStream(account_id);
+  const made = await load(services.events, overlays, stream);
+  for (const overlay_id of Object.keys(made?.state.overlays ?? {})) {
+    const command = { type: 'overlay:delete', overlay_id, now: nowText() } as const;
+    await step(services, { decider: overlays, stream, command, done: ['OVERLAY_NOT_FOUND'] });
+  }
+  const counted = await load(services.events, widgetCount, widgetCountStream(account_id));
+  for (const widget_id of Object.keys(counted?.state ?? {})) {
+    const command = { type: 'widget:delete', now: nowText() } as const;
+    await step(services, { decider: widget, stream: widgetStream(widget_id), command, done: ['WIDGET_NOT_FOUND'] });
+  }
 }
 
 async function featuresToClear({ db }: Needs, account_id: string): Promise<Record<string, null>> {

@@ -66,6 +66,9 @@ describe('a database belongs to the environment of its first start', () => {
     const blocker = await database.db.pool.connect();
     try {
       const { credentials } = server;
+      const owner = new ApiClient(server.base_url, credentials.access_token);
+      await owner.send('POST', '/v1/overlays', {});
+      await owner.send('POST', '/v1/widgets', { type: 'text' });
       await server.stop();
       const port = await freePort();
       // The last thing that the removal deletes is held here, so that the start stands still within it.
@@ -87,6 +90,8 @@ describe('a database belongs to the environment of its first start', () => {
         expect(await connecting(port)).toBe('open');
         const headers = { authorization: `Bearer ${credentials.system_key}` };
         expect((await fetch(`http://127.0.0.1:${port}/v1/events`, { headers })).status).toBe(401);
+        const tokens = 'select id from overlay_tokens union all select id from widget_tokens';
+        await eventually(async () => (await database.db.query(tokens)).length === 0 || undefined, 'the end of tokens');
       } finally {
         adopting.end();
       }
