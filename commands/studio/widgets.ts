@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { actorOf } from '../../access/authentication/caller';
+import { actorOf, type Caller, type RequestContext } from '../../access/authentication/caller';
 import { generateKey } from '../../access/authentication/keys';
 import { revokeBoundTokens } from '../../access/authentication/tokens/bound-tokens';
 import {
@@ -19,6 +19,7 @@ import {
   type Refuse,
 } from '../../app/operation';
 import type { Services } from '../../app/services';
+import type { Act } from '../../app/write-path/act';
 import { configProblem, fullConfig, knownSettings, widgetType } from '../../domain/studio/widget-types';
 import { MAX_WIDGETS } from '../../domain/studio/widget-counts';
 import {
@@ -71,6 +72,40 @@ async function editable(
 const createdIn = (events: readonly WidgetEvent[]): Created | undefined =>
   events.find((event) => event.type === 'widget:created');
 
+interface Creating {
+  caller: Pick<Caller, 'user_id' | 'made_by'> & { account_id: string };
+  context: RequestContext;
+  act: Act;
+  newId(label: string): string;
+  refuse: Refuse<typeof TOKEN_NOT_SHOWN>;
+}
+
+/** A new widget, counted in its account, with its token. @throws DomainError TOO_MANY_WIDGETS, TOKEN_NOT_SHOWN */
+async function createdWidget(
+  { caller, context, act, newId, refuse }: Creating,
+  { events: store }: Pick<Services, 'events'>,
+  { type, slug }: Pick<Widget, 'type' | 'slug'>,
+  made: { name: string; config: JsonObject },
+): Promise<z.output<typeof WidgetWithToken>> {
+  const { account_id } = caller;
+  const widget_id = newId('widget');
+  const token = generateKey('widget');
+  const { events } = await act(
+    widget,
+    widgetStream(widget_id),
+    {
+      type: 'widget:create',
+      ...{ widget_id, account_id, created_by: actorOf(caller).user_id, widget_type: slug, name: made.name },
+      ...{ token_id: newId('token'), token_hash: token.hash, config: JSON.stringify(made.config) },
+    },
+    { also: () => countWrites(context, store, { type: 'widget_count:add', widget_id, account_id }) },
+  );
+  if (createdIn(events)?.token_hash !== token.hash) throw refuse('TOKEN_NOT_SHOWN', { id: widget_id });
+  const at = new Date(context.now).toISOString();
+  const times = { created_at: at, updated_at: at };
+  return { id: widget_id, account_id, type, slug, ...made, revision: 1, ...times, access_token: token.key };
+}
+
 /** Creates a widget and shows the token of its page once. */
 export const createWidget = command({
   name: 'createWidget',
@@ -93,8 +128,9 @@ export const createWidget = command({
     UNKNOWN_TYPE: invalid('type is none of the types of widgets'),
     TYPE_DISABLED: featureDisabled('Feature not enabled: {flag}'),
   },
-  async run({ input, caller, context, act, refuse, newId }, services) {
-    const { account_id } = caller;
+  async run({ input, ...creating }, services) {
+    const { refuse } = creating;
+    const { account_id } = creating.caller;
     const type = widgetType(input.type);
     if (type === undefined) throw refuse('UNKNOWN_TYPE');
     if (type.flag !== null && !(await services.features.enabled(type.flag, account_id)))
@@ -102,25 +138,7 @@ export const createWidget = command({
     const given = (input.config ?? {}) as JsonObject;
     const problem = configProblem(type, given);
     if (problem !== null) throw refuse('BAD_CONFIG', { problem });
-    const widget_id = newId('widget');
-    const token = generateKey('widget');
-    const made = { slug: type.slug, name: input.name ?? type.name };
-    const { events } = await act(
-      widget,
-      widgetStream(widget_id),
-      {
-        type: 'widget:create',
-        ...{ widget_id, account_id, created_by: actorOf(caller).user_id, widget_type: type.slug, name: made.name },
-        ...{ token_id: newId('token'), token_hash: token.hash, config: JSON.stringify(fullConfig(type, given)) },
-      },
-      { also: () => countWrites(context, services.events, { type: 'widget_count:add', widget_id, account_id }) },
-    );
-    if (createdIn(events)?.token_hash !== token.hash) throw refuse('TOKEN_NOT_SHOWN', { id: widget_id });
-    const at = new Date(context.now).toISOString();
-    return {
-      ...{ id: widget_id, account_id, type: type.type, ...made, config: fullConfig(type, given), revision: 1 },
-      ...{ created_at: at, updated_at: at, access_token: token.key },
-    };
+    return createdWidget(creating, services, type, { name: input.name ?? type.name, config: fullConfig(type, given) });
   },
 });
 
@@ -190,30 +208,12 @@ export const duplicateWidget = command({
   input: z.object({ id: z.uuid() }),
   output: WidgetWithToken,
   errors: { ...WIDGET_NOT_FOUND, ...TOO_MANY, ...TOKEN_NOT_SHOWN },
-  async run({ input, caller, context, act, refuse, newId }, services) {
-    const { account_id, user_id } = caller;
+  async run({ input, ...creating }, services) {
+    const { account_id, user_id } = creating.caller;
     const found = await widgetOf(services.db, { account_id, user_id }, input.id);
-    if (found === undefined) throw refuse('WIDGET_NOT_FOUND');
-    const widget_id = newId('widget');
-    const token = generateKey('widget');
-    const { type, slug, config: settings } = found;
-    const copy = { slug, name: copyName(found.name) };
-    const { events } = await act(
-      widget,
-      widgetStream(widget_id),
-      {
-        type: 'widget:create',
-        ...{ widget_id, account_id, created_by: actorOf(caller).user_id, widget_type: slug, name: copy.name },
-        ...{ token_id: newId('token'), token_hash: token.hash, config: JSON.stringify(settings) },
-      },
-      { also: () => countWrites(context, services.events, { type: 'widget_count:add', widget_id, account_id }) },
-    );
-    if (createdIn(events)?.token_hash !== token.hash) throw refuse('TOKEN_NOT_SHOWN', { id: widget_id });
-    const at = new Date(context.now).toISOString();
-    return {
-      ...{ id: widget_id, account_id, type, ...copy, config: settings, revision: 1, created_at: at, updated_at: at },
-      access_token: token.key,
-    };
+    if (found === undefined) throw creating.refuse('WIDGET_NOT_FOUND');
+    const { name: original, config: settings } = found;
+    return createdWidget(creating, services, found, { name: copyName(original), config: settings as JsonObject });
   },
 });
 
