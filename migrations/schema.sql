@@ -91,6 +91,18 @@ create table account_roles (
 );
 CREATE INDEX account_roles_account_idx ON public.account_roles USING btree (account_id);
 
+create table account_schedules (
+  owner text not null,
+  account_id uuid not null,
+  job text not null,
+  interval_seconds integer not null,
+  next_due_at timestamp with time zone not null,
+  constraint account_schedules_pkey PRIMARY KEY (owner),
+  constraint account_schedules_interval_seconds_check CHECK ((interval_seconds > 0))
+);
+CREATE INDEX account_schedules_account ON public.account_schedules USING btree (account_id);
+CREATE INDEX account_schedules_due ON public.account_schedules USING btree (next_due_at);
+
 create table accounts (
   id uuid not null,
   name text,
@@ -248,6 +260,65 @@ create table audit_log_targets (
   constraint audit_log_targets_pkey PRIMARY KEY (chain, kind, id, part)
 );
 
+create table bot_command_overrides (
+  account_id uuid not null,
+  command_id uuid not null,
+  response text,
+  platforms text[],
+  min_role text,
+  cooldown_global integer,
+  cooldown_user integer,
+  enabled boolean,
+  constraint bot_command_overrides_pkey PRIMARY KEY (account_id, command_id)
+);
+CREATE INDEX bot_command_overrides_command ON public.bot_command_overrides USING btree (command_id);
+
+create table bot_command_user_uses (
+  account_id uuid not null,
+  command_id uuid not null,
+  person text not null,
+  used_at timestamp with time zone not null,
+  expires_at timestamp with time zone not null,
+  constraint bot_command_user_uses_pkey PRIMARY KEY (account_id, command_id, person)
+);
+CREATE INDEX bot_command_user_uses_expires ON public.bot_command_user_uses USING btree (expires_at);
+CREATE INDEX bot_command_user_uses_person ON public.bot_command_user_uses USING btree (person);
+
+create table bot_command_uses (
+  account_id uuid not null,
+  command_id uuid not null,
+  use_count bigint not null default 0,
+  last_used_at timestamp with time zone,
+  constraint bot_command_uses_pkey PRIMARY KEY (account_id, command_id)
+);
+CREATE INDEX bot_command_uses_command ON public.bot_command_uses USING btree (command_id);
+
+create table bot_commands (
+  id uuid not null,
+  account_id uuid,
+  name text not null,
+  name_key text not null,
+  alias text,
+  alias_key text,
+  description text,
+  response_type text not null,
+  response text,
+  automation_id uuid,
+  platforms text[] not null,
+  min_role text not null,
+  cooldown_global integer not null,
+  cooldown_user integer not null,
+  discord_form text not null,
+  enabled boolean not null,
+  created_at timestamp with time zone not null,
+  updated_at timestamp with time zone not null,
+  constraint bot_commands_pkey PRIMARY KEY (id)
+);
+CREATE INDEX bot_commands_account ON public.bot_commands USING btree (account_id, created_at, id);
+CREATE INDEX bot_commands_alias ON public.bot_commands
+  USING btree (account_id, alias_key) WHERE (alias_key IS NOT NULL);
+CREATE INDEX bot_commands_name ON public.bot_commands USING btree (account_id, name_key);
+
 create table bot_connections (
   id uuid not null,
   account_id uuid not null,
@@ -260,6 +331,15 @@ create table bot_connections (
   constraint bot_connections_account_id_platform_key UNIQUE (account_id, platform)
 );
 CREATE INDEX bot_connections_user_idx ON public.bot_connections USING btree (platform, platform_user_id);
+
+create table bot_modules (
+  account_id uuid not null,
+  module_name text not null,
+  enabled boolean not null,
+  config jsonb not null,
+  exempt_roles text[] not null,
+  constraint bot_modules_pkey PRIMARY KEY (account_id, module_name)
+);
 
 create table bound_tokens (
   id uuid not null,
@@ -394,8 +474,12 @@ create table channel_status (
   started_at timestamp with time zone,
   ended_at timestamp with time zone,
   updated_at timestamp with time zone not null,
+  reported_at timestamp with time zone,
+  known_by text not null default 'report'::text,
   constraint channel_status_pkey PRIMARY KEY (account_id, platform, broadcast_id)
 );
+CREATE INDEX channel_status_looks ON public.channel_status
+  USING btree (platform, updated_at) WHERE ((known_by = 'look'::text) AND (NOT is_online));
 CREATE INDEX channel_status_online ON public.channel_status USING btree (platform) WHERE is_online;
 CREATE INDEX channel_status_updated ON public.channel_status USING btree (updated_at);
 
@@ -421,12 +505,16 @@ create table chat_sends (
   asked_at timestamp with time zone not null default clock_timestamp(),
   status text not null default 'asked'::text,
   message_id text,
+  channel_id text,
+  speaker_hash text,
+  text_hash text,
   constraint chat_sends_pkey PRIMARY KEY (account_id, id),
   constraint chat_sends_status_check CHECK ((status = ANY (ARRAY['asked'::text, 'sent'::text, 'refused'::text, 'unknown'::text])))
 );
 CREATE INDEX chat_sends_asked ON public.chat_sends USING btree (asked_at);
 CREATE INDEX chat_sends_message ON public.chat_sends
   USING btree (account_id, message_id) WHERE (message_id IS NOT NULL);
+CREATE INDEX chat_sends_pace ON public.chat_sends USING btree (speaker_hash, channel_id, asked_at);
 CREATE INDEX chat_sends_speaker ON public.chat_sends USING btree (speaker_id, asked_at);
 
 create table chatters (
@@ -523,6 +611,12 @@ create table credential_uses (
   credential_id text not null,
   last_used_at timestamp with time zone not null,
   constraint credential_uses_pkey PRIMARY KEY (credential_id)
+);
+
+create table custom_bot_overrides (
+  account_id uuid not null,
+  allowed boolean not null,
+  constraint custom_bot_overrides_pkey PRIMARY KEY (account_id)
 );
 
 create table dead_letters (
@@ -816,6 +910,15 @@ create table memberships_to_end (
 );
 CREATE INDEX memberships_to_end_account ON public.memberships_to_end USING btree (account_id);
 
+create table merged_sessions (
+  session_id uuid not null,
+  account_id uuid not null,
+  into_id uuid not null,
+  constraint merged_sessions_pkey PRIMARY KEY (session_id)
+);
+CREATE INDEX merged_sessions_account ON public.merged_sessions USING btree (account_id);
+CREATE INDEX merged_sessions_into ON public.merged_sessions USING btree (into_id);
+
 create table moderation_log (
   account_id uuid not null,
   place bigint not null,
@@ -1027,6 +1130,14 @@ create table payment_objects (
 CREATE INDEX payment_objects_customer ON public.payment_objects USING btree (customer);
 CREATE INDEX payment_objects_record ON public.payment_objects USING btree (record_id);
 
+create table pending_session_merges (
+  younger_id uuid not null,
+  older_id uuid not null,
+  account_id uuid not null,
+  constraint pending_session_merges_pkey PRIMARY KEY (younger_id)
+);
+CREATE INDEX pending_session_merges_older ON public.pending_session_merges USING btree (older_id);
+
 create table plan_features (
   plan_id uuid not null,
   flag text not null,
@@ -1123,6 +1234,9 @@ create table platform_user_details (
   followed_at timestamp with time zone,
   enriched_at timestamp with time zone,
   tried_at timestamp with time zone not null,
+  details_at timestamp with time zone,
+  fetch_after timestamp with time zone,
+  is_subscriber boolean,
   constraint platform_user_details_pkey PRIMARY KEY (account_id, person_key)
 );
 CREATE INDEX platform_user_details_person ON public.platform_user_details USING btree (person_key);
@@ -1162,11 +1276,16 @@ create table platform_users (
   last_seen_at timestamp with time zone not null,
   message_count bigint not null,
   own_messages bigint not null,
+  identity_hash text,
   constraint platform_users_pkey PRIMARY KEY (account_id, person_key)
 ) with (fillfactor=80);
+CREATE INDEX platform_users_identity ON public.platform_users
+  USING btree (identity_hash) WHERE (identity_hash IS NOT NULL);
 CREATE INDEX platform_users_ids ON public.platform_users
   USING btree (account_id, platform, platform_user_id) WHERE (platform_user_id IS NOT NULL);
 CREATE INDEX platform_users_person ON public.platform_users USING btree (person_key);
+CREATE INDEX platform_users_unhashed ON public.platform_users
+  USING btree (account_id, person_key) WHERE ((identity_hash IS NULL) AND (platform_user_id IS NOT NULL));
 
 create table popout_tokens (
   id uuid not null,
@@ -1320,6 +1439,27 @@ CREATE INDEX revocations_age_idx ON public.revocations USING btree (recorded_at)
 CREATE INDEX revocations_credential_idx ON public.revocations
   USING btree (credential_id) WHERE (credential_id IS NOT NULL);
 
+create table rewards (
+  id uuid not null,
+  account_id uuid not null,
+  platform text not null,
+  platform_reward_id text,
+  title text not null,
+  cost integer,
+  enabled boolean not null,
+  created_at timestamp with time zone not null,
+  updated_at timestamp with time zone not null,
+  constraint rewards_pkey PRIMARY KEY (id)
+);
+CREATE INDEX rewards_account ON public.rewards USING btree (account_id, created_at, id);
+
+create table running_exports (
+  account_id uuid not null,
+  token uuid not null,
+  ends_at timestamp with time zone not null,
+  constraint running_exports_pkey PRIMARY KEY (account_id)
+);
+
 create table schema_migrations (
   id integer not null default nextval('schema_migrations_id_seq'::regclass),
   name character varying(255),
@@ -1379,6 +1519,10 @@ create table session_claims (
   broadcast_id text not null,
   session_id uuid not null,
   is_begun boolean not null default false,
+  started_at timestamp with time zone,
+  ended_at timestamp with time zone,
+  grace_ms bigint,
+  is_deleted boolean not null default false,
   constraint session_claims_pkey PRIMARY KEY (account_id, platform, broadcast_id)
 );
 CREATE INDEX session_claims_broadcast ON public.session_claims USING btree (platform, broadcast_id);
@@ -1401,6 +1545,15 @@ create table session_links (
 );
 CREATE INDEX session_links_account ON public.session_links USING btree (account_id);
 CREATE INDEX session_links_session ON public.session_links USING btree (session_id);
+
+create table session_row_counts (
+  session_id uuid not null,
+  account_id uuid not null,
+  chat_place bigint not null,
+  chat_rows bigint not null,
+  other_rows bigint not null,
+  constraint session_row_counts_pkey PRIMARY KEY (session_id)
+);
 
 create table session_streams (
   session_id uuid not null,
@@ -1583,6 +1736,14 @@ create table system_keys (
   constraint system_keys_key_hash_key UNIQUE (key_hash)
 );
 
+create table timed_messages (
+  account_id uuid not null,
+  platform text not null,
+  sent integer not null,
+  sent_at timestamp with time zone not null,
+  constraint timed_messages_pkey PRIMARY KEY (account_id, platform)
+);
+
 create table twitch_conduit_subscriptions (
   conduit_id text not null,
   channel_id text not null,
@@ -1616,6 +1777,14 @@ create table twitch_conduits (
   constraint twitch_conduits_pkey PRIMARY KEY (client_id)
 );
 
+create table unknown_user_refreshes (
+  account_id uuid not null,
+  person_hash text not null,
+  refreshed_at timestamp with time zone not null,
+  constraint unknown_user_refreshes_pkey PRIMARY KEY (account_id, person_hash)
+);
+CREATE INDEX unknown_user_refreshes_at ON public.unknown_user_refreshes USING btree (refreshed_at);
+
 create table uploads (
   id uuid not null,
   account_id uuid not null,
@@ -1644,6 +1813,15 @@ create table user_admin_roles (
   constraint user_admin_roles_pkey PRIMARY KEY (user_id, role)
 );
 CREATE INDEX user_admin_roles_role ON public.user_admin_roles USING btree (role);
+
+create table user_channels (
+  user_id uuid not null,
+  identity_hash text not null,
+  login_connection_id uuid not null,
+  kept_at timestamp with time zone not null default clock_timestamp(),
+  constraint user_channels_pkey PRIMARY KEY (user_id, identity_hash)
+);
+CREATE INDEX user_channels_login ON public.user_channels USING btree (login_connection_id, kept_at);
 
 create table user_overrides (
   user_id uuid not null,
