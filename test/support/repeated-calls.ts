@@ -130,8 +130,11 @@ export const CALLS: Readonly<Record<string, Call>> = {
   rotateWidgetToken: { input: id('widget'), ...NOT_SHOWN },
   grantWidgetAccess: { input: ({ widget, member }) => ({ id: widget, user_id: member, role: 'viewer' }) },
   revokeWidgetAccess: { input: ({ bound_widget, bound_member }) => ({ id: bound_widget, user_id: bound_member }) },
-  updateBotModule: { input: () => ({ name: 'timed_messages', enabled: true }) },
-  adminUpdateBotModule: { input: ({ account }) => ({ account_id: account, name: 'timed_messages', enabled: false }) },
+  // Each changes something, in whatever order they are called.
+  updateBotModule: { input: () => ({ name: 'timed_messages', exempt_roles: ['vips'] }) },
+  adminUpdateBotModule: {
+    input: ({ account }) => ({ account_id: account, name: 'timed_messages', config: { min_chat_lines: 2 } }),
+  },
   deleteBotModule: { input: () => ({ name: 'timed_messages' }) },
   createReward: { input: () => ({ platform: 'twitch', title: 'Hug' }) },
   updateReward: { input: id('reward', { title: 'Renamed' }) },
@@ -389,6 +392,7 @@ export async function prepareCalls(
   made.bound_member = member.user_id;
   await owner.send('PUT', `/v1/overlays/${made.drawn_overlay}/access/${made.bound_member}`, { role: 'viewer' });
   await owner.send('PUT', `/v1/widgets/${made.bound_widget}/access/${made.bound_member}`, { role: 'viewer' });
+  await owner.send('PUT', '/v1/bot-modules/timed_messages', { config: { min_chat_lines: 1 } });
   await keep('/v1/rewards', (title) => ({ platform: 'twitch', title }), ['reward', 'needless_reward']);
   const commanded = (name: string) => ({ ...COMMAND, name });
   await keep('/v1/bot-commands', commanded, ['command', 'needless_command']);
