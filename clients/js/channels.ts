@@ -1810,7 +1810,7 @@ export interface Channels {
   [channel: `login-assignments:${string}`]: Message<'event', string, {
     provider: string;
   }>;
-  /** What one overlay shows; only its own token, or a shared link's, listens. It begins with the whole overlay, and forwards what the visible layers draw of the account's chats, events and music. */
+  /** One overlay, and messages that its visible layers draw. Its own token or a shared link's opens it. */
   [channel: `overlay:${string}`]:
     | Message<'event', 'overlay:update', {
     overlay_id?: string;
@@ -1888,7 +1888,7 @@ export interface Channels {
   [channel: `spotify:${string}`]: Message<'spotify:now-playing' | 'event', string, Record<string, unknown>>;
   /** What concerns one user whatever the account, such as their notifications; they alone listen. */
   [channel: `user:${string}`]: Message<'event', string, Record<string, unknown>>;
-  /** What one widget shows; only its own token listens. It begins with the whole widget, and forwards what it draws of the account's chats, events and music. */
+  /** One widget, and messages that it draws. Its own token opens it. */
   [channel: `widget:${string}`]:
     | Message<'event', 'widget:update', {
     widget_instance_id: string;

@@ -9,9 +9,7 @@ import { DrawnMessage, pageState, sourcesOf } from './drawn';
 
 export const overlay = channel({
   pattern: 'overlay:<key>',
-  summary:
-    "What one overlay shows; only its own token, or a shared link's, listens. It begins with the whole overlay, and " +
-    "forwards what the visible layers draw of the account's chats, events and music.",
+  summary: "One overlay, and messages that its visible layers draw. Its own token or a shared link's opens it.",
   carries: {
     'overlay:update': {
       summary:

@@ -8,9 +8,7 @@ import { DrawnMessage, pageState, sourcesOf } from './drawn';
 
 export const widget = channel({
   pattern: 'widget:<widget_instance_id>',
-  summary:
-    'What one widget shows; only its own token listens. It begins with the whole widget, and forwards what it draws ' +
-    "of the account's chats, events and music.",
+  summary: 'One widget, and messages that it draws. Its own token opens it.',
   carries: {
     'widget:update': {
       summary: 'First the whole, to a new subscriber alone; then each change of its name or settings.',
