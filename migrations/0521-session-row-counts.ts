@@ -1,7 +1,7 @@
 import type { Migration } from './index';
 
 /**
- * Rows that a session's last count has read: chat up to a place of its account, and others. Where fewer of them are
+ * Rows that a session's last count has read: messages received before it, and others. Where fewer of them are
  * left, retention or an erasure has taken some, and a later count would lower the figures.
  */
 export const sessionRowCounts: Migration = {
@@ -11,7 +11,7 @@ export const sessionRowCounts: Migration = {
       create table session_row_counts (
         session_id uuid primary key,
         account_id uuid not null,
-        chat_place bigint not null,
+        counted_ms bigint not null,
         chat_rows  bigint not null,
         other_rows bigint not null
       )`),

@@ -1549,7 +1549,7 @@ CREATE INDEX session_links_session ON public.session_links USING btree (session_
 create table session_row_counts (
   session_id uuid not null,
   account_id uuid not null,
-  chat_place bigint not null,
+  counted_ms bigint not null,
   chat_rows bigint not null,
   other_rows bigint not null,
   constraint session_row_counts_pkey PRIMARY KEY (session_id)

@@ -61,13 +61,13 @@ async function rowsOf(
   { id, account_id, ended_at }: Session & { ended_at: string },
 ): Promise<{ all: number; are_lost: boolean }> {
   const { db } = parts;
-  const [counted] = await db.query<{ chat_place: number; chat_rows: number; other_rows: number }>(
-    'select chat_place, chat_rows, other_rows from session_row_counts where session_id = $1',
+  const [counted] = await db.query<{ counted_ms: number; chat_rows: number; other_rows: number }>(
+    'select counted_ms, chat_rows, other_rows from session_row_counts where session_id = $1',
     [id],
     'session-rows-counted',
   );
   const streams = await streamsOf(parts, id);
-  const rows = await countRows(db, account_id, streams, { until: ended_at, chat_place: counted?.chat_place ?? 0 });
+  const rows = await countRows(db, account_id, streams, { until: ended_at, received_before: counted?.counted_ms ?? 0 });
   const are_lost = counted !== undefined && (rows.chat < counted.chat_rows || rows.other < counted.other_rows);
   return { all: allRows(rows), are_lost };
 }

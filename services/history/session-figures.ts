@@ -115,7 +115,7 @@ export async function countSession(
       counted.map(({ stream, samples: of }) => ({ platform: stream.platform, minutes: of.minutes })),
     ),
     received_raids: raids,
-    rows_counted: allRows(await countRows(db, account_id, streams, { until, chat_place: 0 })),
+    rows_counted: allRows(await countRows(db, account_id, streams, { until, received_before: 0 })),
   };
 }
 
@@ -224,46 +224,45 @@ async function countStream(
 
 /** Rows in the time of streams. */
 export interface SessionRows {
-  /** Messages up to a place of the account's chat. */
+  /** Messages that were received before a time. */
   chat: number;
-  /** Messages behind the place. */
+  /** Messages that were received later. */
   newer_chat: number;
   /** Events and samples. */
   other: number;
 }
 
-/** Newest place of the account's chat. */
-export async function chatPlaceOf(db: Queryable, account_id: string): Promise<number> {
-  const [head] = await db.query<{ place: number }>(
-    'select place from chat_heads where account_id = $1',
-    [account_id],
-    'session-chat-place',
-  );
-  return head?.place ?? 0;
-}
+/** The first id that a record of a millisecond can have: ids of version 7 begin with the time of receipt. */
+const firstIdOf = (ms: number): string => {
+  const time = ms.toString(16).padStart(12, '0');
+  return `${time.slice(0, 8)}-${time.slice(8)}-7000-8000-000000000000`;
+};
 
-/** Number of messages, events and samples in the time of the streams, counted or not. */
+/**
+ * Number of messages, events and samples in the time of the streams, counted or not.
+ * @param received_before milliseconds since 1970
+ */
 export async function countRows(
   db: Queryable,
   account_id: string,
   streams: readonly CountedStream[],
-  { until, chat_place }: { until: string; chat_place: number },
+  { until, received_before }: { until: string; received_before: number },
 ): Promise<SessionRows> {
   const rows: SessionRows = { chat: 0, newer_chat: 0, other: 0 };
   for (const { platform, broadcast_ids, started_at, ended_at } of streams) {
     const to = ended_at ?? until;
     const places = [Date.parse(started_at) * 1000 - LATE_MICROS, Date.parse(to) * 1000 + LATE_MICROS];
     const [found] = await db.query<{ [Count in keyof SessionRows]: number }>(
-      `select count(*) filter (where place <= $9::bigint) as chat,
-         count(*) filter (where place > $9::bigint) as newer_chat,
+      `select count(*) filter (where id < $9::uuid) as chat,
+         count(*) filter (where id >= $9::uuid) as newer_chat,
          (select count(*) from platform_event_logs where ${ONES} and type = any($7))
          + (select count(*) from stream_samples
             where account_id = $1 and platform = $2 and broadcast_id = any($8)) as other
-       from (select place from platform_chat_messages
+       from (select id from platform_chat_messages
              where ${ONES} and not is_late and place >= $3::bigint and place < $4::bigint
              union all
-             select place from platform_chat_messages where ${ONES} and is_late) messages`,
-      [account_id, platform, ...places, started_at, to, COUNTED_TYPES, broadcast_ids, chat_place],
+             select id from platform_chat_messages where ${ONES} and is_late) messages`,
+      [...[account_id, platform, ...places, started_at, to, COUNTED_TYPES, broadcast_ids], firstIdOf(received_before)],
       'session-rows',
     );
     for (const name of ['chat', 'newer_chat', 'other'] as const) rows[name] += found![name];

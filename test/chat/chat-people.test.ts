@@ -338,7 +338,8 @@ describe('erasure', () => {
     }, 'the entry of the audit log');
     expect(JSON.stringify(log)).not.toContain('kick:41');
     const entries = (await owner.get('/v1/chat/moderation-log?platform=kick')).body.data;
-    expect(entries).toMatchObject([{ action: 'erased', target_user_id: null, reason: null }]);
+    const emptied = entries.filter(({ action }: { action: string }) => action === 'erased');
+    expect(emptied).toMatchObject([{ target_user_id: null, reason: null }]);
     const again = await operator.send('POST', '/v1/admin/privacy/chat/erase', { platform: 'kick', user_id: '41' });
     expect(again).toMatchObject({
       status: 200,

@@ -112,9 +112,10 @@ describe('a channel with a handle', () => {
     const begun = await owner.send('POST', '/v1/connections/oauth/twitch/start', { kind: 'channel', return_to: WEB });
     const { code, state } = cloud.login(begun.body.authorize_url, channel_id);
     expect((await owner.send('POST', '/v1/connections/oauth/twitch/exchange', { code, state })).status).toBe(200);
+    // The session may be counted before its message is stored, and is corrected then.
     await eventually(
-      async () => ((await channel('', `login_${channel_id}`)).status === 200 ? true : undefined),
-      'the channel',
+      async () => (await channel('', `login_${channel_id}`)).body.data?.total_messages === 1 || undefined,
+      'the channel with its message',
     );
   });
   const handle = () => `login_${channel_id}`;

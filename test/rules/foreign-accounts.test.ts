@@ -456,7 +456,7 @@ describe('every operation, called from another account', () => {
       (a, b) => Number(a.name === 'logoutSession') - Number(b.name === 'logoutSession'),
     );
     for (const [caller, headers] of Object.entries(callers)) {
-      for (const operation of operations) {
+      for (const [index, operation] of operations.entries()) {
         if (operation.name === 'logoutSession' && caller !== 'nobody') continue;
         const needed = membersOf(operation, 'needed');
         for (const members of [needed, membersOf(operation, 'all')]) {
@@ -466,7 +466,8 @@ describe('every operation, called from another account', () => {
           const few = members === needed;
           for (const [protocol, over] of asked) {
             // A session may ask less in a minute than a key, which asks everything.
-            if (caller === 'another account' && asked.length > 1 && (protocol === 'REST') === few) continue;
+            const is_turn = few === (index % 2 === 0) && (asked.length === 1 || (protocol === 'REST') === few);
+            if (caller === 'another account' && !is_turn) continue;
             const answer = await over(operation, members, headers);
             const facts = { operation: operation.name, aimed: aims(operation, members), protocol, caller, ...answer };
             faults.push(...faultsOf(facts, owned));

@@ -186,7 +186,8 @@ describe('each context at each operation', () => {
         const ids = operation.rest!.method === 'DELETE' ? {} : await idsFor(operation, owner);
         // A cooldown is of one person.
         const person = operation.name === 'refreshPlatformUserProfile' ? { platform_user_id: randomUUID() } : {};
-        given = { ...taken(needed), ...ids, ...person, ...accountGiven(operation, owner) };
+        const module_name = operation.name === 'deleteBotModule' ? { name: 'timed_messages' } : {};
+        given = { ...taken(needed), ...ids, ...person, ...module_name, ...accountGiven(operation, owner) };
         const answer = await (protocol === 'REST' ? ask.overRest : ask.overGraphql)(operation, needed, owner.headers);
         const refusal = refused(answer, protocol);
         answers.push([
