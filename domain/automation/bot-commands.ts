@@ -16,32 +16,33 @@ export const MAX_COMMANDS = 1_000;
 const ids = { command_id: z.uuid(), account_id: z.uuid().nullable().describe('Null: a command of all accounts') };
 
 /** Members of a command that its author chooses. Source: spec extra-facts §14 and §31. */
-const chosen = {
-  name: z.string(),
+export const chosenMembers = {
+  name: z.string().describe('Without the leading `!`'),
   alias: z.string().nullable(),
   description: z.string().nullable(),
   response_type: z.enum(RESPONSE_TYPES),
   response: z.string().nullable(),
   automation_id: z.uuid().nullable(),
   platforms: z.array(z.enum(BOT_PLATFORMS)),
-  min_role: z.enum(BOT_ROLES),
-  cooldown_global: z.int32().describe('Seconds'),
-  cooldown_user: z.int32().describe('Seconds'),
+  min_role: z.enum(BOT_ROLES).describe('Weakest role that may use it'),
+  cooldown_global: z.int32().describe('Seconds between two uses'),
+  cooldown_user: z.int32().describe('Seconds between two uses of one person'),
   discord_form: z.enum(DISCORD_FORMS),
   enabled: z.boolean(),
 };
 /** Name and alias as lines of a chat are compared with them. */
 const keys = { name_key: z.string(), alias_key: z.string().nullable() };
-const audit = { target: ['bot_command', 'command_id'], omit: ['name_key', 'alias_key'] } as const;
+const target = ['bot_command', 'command_id'] as const;
+const audit = { target, omit: ['name_key', 'alias_key'] } as const;
 
 export const BOT_COMMAND_EVENTS = events({
-  'bot_command:created': event({ ...ids, ...chosen, ...keys, created_at: instant() }, { audit }),
-  'bot_command:updated': event({ ...ids, ...chosen, ...keys, updated_at: instant() }, { audit }),
-  'bot_command:deleted': event({ ...ids, deleted_at: instant() }, { audit }),
+  'bot_command:created': event({ ...ids, ...chosenMembers, ...keys, created_at: instant() }, { audit }),
+  'bot_command:updated': event({ ...ids, ...chosenMembers, ...keys, updated_at: instant() }, { audit }),
+  'bot_command:deleted': event({ ...ids, deleted_at: instant() }, { audit: { target } }),
 });
 export type BotCommandEvent = EventOf<typeof BOT_COMMAND_EVENTS>;
 
-const Chosen = z.object(chosen);
+const Chosen = z.object(chosenMembers);
 export type Chosen = z.output<typeof Chosen>;
 /** Changes of a command; `automation_id` may be any text until the command needs it. */
 export type Changes = { [Member in keyof Chosen]?: Chosen[Member] | undefined };

@@ -333,7 +333,7 @@ describe('over HTTP', () => {
     };
     const key = await made('POST', '/v1/service-keys', { label: 's', permissions: ['apikeys:read'] });
     expect(key.created_by).toBe(maker.user_id);
-    const widget = await made('POST', '/v1/widgets', { widget_type: 'system-text' });
+    const widget = await made('POST', '/v1/widgets', { type: 'text' });
     const copy = await made('POST', `/v1/widgets/${widget.id}/duplicate`, {});
     const access = `/v1/widgets/${widget.id}/access/${owner_id}`;
     expect((await made('PUT', access, { role: 'viewer' })).granted_by).toBe(maker.user_id);

@@ -424,16 +424,17 @@ describe('every operation, called from another account', () => {
     const { other, account_id } = server.credentials;
     const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
     const { permissions } = (await new ApiClient(server.base_url, other.access_token).get('/v1/tokens/me')).body.data;
-    const made = await ask.send(bearer(other.access_token), 'POST', '/v1/api-keys', { label: 'all', permissions });
-    const naming = await ask.send(bearer(other.access_token), 'POST', '/v1/api-keys', { label: 'names', permissions });
+    // One key may not ask everything in a minute.
+    const keyed = async () => {
+      const made = await ask.send(bearer(other.access_token), 'POST', '/v1/api-keys', { label: 'all', permissions });
+      return bearer(JSON.parse(made.text).data.key);
+    };
     const callers: Record<string, Record<string, string>> = {
       'another account': bearer(other.access_token),
-      "another account's key": bearer(JSON.parse(made.text).data.key),
-      // A key of its own, since the requests of one person are counted together.
-      "another account's key that names this one": {
-        ...bearer(JSON.parse(naming.text).data.key),
-        'x-lumio-account': account_id,
-      },
+      "another account's key": await keyed(),
+      "another account's second key": await keyed(),
+      "another account's key that names this one": { ...(await keyed()), 'x-lumio-account': account_id },
+      "another account's second key that names this one": { ...(await keyed()), 'x-lumio-account': account_id },
       nobody: {},
     };
     const snapshot = async () => [
@@ -458,6 +459,7 @@ describe('every operation, called from another account', () => {
     for (const [caller, headers] of Object.entries(callers)) {
       for (const [index, operation] of operations.entries()) {
         if (operation.name === 'logoutSession' && caller !== 'nobody') continue;
+        if (caller.includes('key') && caller.includes('second') !== (index % 2 === 0)) continue;
         const needed = membersOf(operation, 'needed');
         for (const members of [needed, membersOf(operation, 'all')]) {
           const asked: [Answer['protocol'], Asking['overRest']][] = [];

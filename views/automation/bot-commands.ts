@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { BOT_ROLES } from '../../domain/automation/bot-roles';
-import { DISCORD_FORMS, RESPONSE_TYPES } from '../../domain/automation/bot-commands';
+import { chosenMembers } from '../../domain/automation/bot-commands';
 import { BOT_PLATFORMS } from '../../domain/common/vendors';
 import type { Queryable } from '../../engines/postgres/port';
 
@@ -24,18 +24,7 @@ export const BotCommand = z
   .object({
     id: z.uuid(),
     account_id: z.uuid().nullable().describe('Null: a command of all accounts'),
-    name: z.string().describe('Without the leading `!`'),
-    alias: z.string().nullable(),
-    description: z.string().nullable(),
-    response_type: z.enum(RESPONSE_TYPES),
-    response: z.string().nullable(),
-    automation_id: z.uuid().nullable(),
-    platforms: z.array(z.enum(BOT_PLATFORMS)),
-    min_role: z.enum(BOT_ROLES).describe('Weakest role that may use it'),
-    cooldown_global: seconds.describe('Seconds between two uses'),
-    cooldown_user: seconds.describe('Seconds between two uses of one person'),
-    discord_form: z.enum(DISCORD_FORMS),
-    enabled: z.boolean(),
+    ...chosenMembers,
     use_count: z.int().describe('Answered uses; of a command of all accounts those of this account'),
     override: BotCommandOverride.nullable().describe('Of a command of all accounts: what this account changes'),
     created_at: dateTime,
