@@ -47,6 +47,8 @@ interface Act {
   account_id: string;
   platform: string;
   channel_id: string;
+  /** The platform's id of the room of a shared chat in which it was done; null of the channel's own. */
+  room: string | null;
   action: string;
   person_key: string | null;
   message_id: string | null;
@@ -126,16 +128,24 @@ function repeatable(entry: ChatEntry, read: ChatModeration): Act | null {
   const { action, channel_id, message_id } = read;
   const person_key = targetKey(entry, read);
   if (!REPEATED.has(actOf(read)) || (person_key ?? message_id) === null) return null;
+  const room = roomOf(action, read.shared_chat?.channel.id);
   const ends = endOf(micros, read);
-  return { id, account_id, platform: record.platform, channel_id, action, person_key, message_id, micros, ends };
+  return { id, account_id, platform: record.platform, channel_id, room, action, person_key, message_id, micros, ends };
 }
 
-/** A deleted message, which not every platform names the author of, or the target. */
-const keyOf = ({ account_id, platform, channel_id, action, person_key, message_id }: Act, kind = kindOf(action)) =>
-  [account_id, platform, channel_id, kind, message_id ?? person_key].join('\n');
+const roomOf = (action: string, source: string | null | undefined): string | null =>
+  actOf({ action }) === action ? null : (source ?? '');
 
-/** Acts in another room of a shared chat keep their names. */
-const kindOf = (action: string): string => REPEATED.get(action) ?? action;
+/** A deleted message, which not every platform names the author of, or the target. */
+function keyOf({ account_id, platform, channel_id, room, action, person_key, message_id }: Act, kind = kindOf(action)) {
+  const place = room === null ? [channel_id] : [channel_id, 'room', room];
+  return [account_id, platform, ...place, kind, message_id ?? person_key].join('\n');
+}
+
+function kindOf(action: string): string {
+  const act = actOf({ action });
+  return REPEATED.get(act) ?? act;
+}
 
 /** When a timeout ends; null of other acts. */
 function endOf(micros: number, { ends_at, duration_secs }: Pick<ChatModeration, 'ends_at' | 'duration_secs'>) {
@@ -160,6 +170,8 @@ function isEndedBetween(known: ReadonlyMap<string, Act[]>, one: Act, other: Act)
   return opposites.some((kind) => known.get(keyOf(one, kind))?.some(({ micros }) => micros > from && micros < to));
 }
 
+type Content = Pick<ChatModeration, 'channel_id' | 'ends_at' | 'duration_secs'> & { source_channel_id: string | null };
+
 async function earlierActs(acts: readonly { entry: ChatEntry; read: ChatModeration }[], tx: Queryable): Promise<Act[]> {
   const asked = acts.flatMap(({ entry, read }) => {
     const act = repeatable(entry, read);
@@ -168,7 +180,8 @@ async function earlierActs(acts: readonly { entry: ChatEntry; read: ChatModerati
   if (asked.length === 0) return [];
   const times = asked.map(({ act, created_at }) => ({ micros: act.micros, created_at }));
   times.sort((one, other) => one.micros - other.micros);
-  const rows = await tx.query<Omit<Act, 'channel_id' | 'micros' | 'ends'> & { created_at: string; content: string }>(
+  type Row = Omit<Act, 'channel_id' | 'room' | 'micros' | 'ends'> & { created_at: string; content: string };
+  const rows = await tx.query<Row>(
     EARLIER,
     [
       textArray(asked.map(({ act }) => act.account_id)),
@@ -181,10 +194,8 @@ async function earlierActs(acts: readonly { entry: ChatEntry; read: ChatModerati
   );
   return rows.map(({ content, created_at, ...row }) => {
     const micros = exactMicros(created_at)!;
-    const { channel_id, ...length } = JSON.parse(content) as Pick<
-      ChatModeration,
-      'channel_id' | 'ends_at' | 'duration_secs'
-    >;
-    return { ...row, channel_id, micros, ends: endOf(micros, length) };
+    const { channel_id, source_channel_id, ...length } = JSON.parse(content) as Content;
+    const room = roomOf(row.action, source_channel_id);
+    return { ...row, channel_id, room, micros, ends: endOf(micros, length) };
   });
 }

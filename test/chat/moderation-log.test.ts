@@ -73,6 +73,22 @@ describe('the moderation log', () => {
     expect((await log()).items).toHaveLength(2);
   });
 
+  test('acts in two rooms of a shared chat are two entries, and opposite acts end one another there', async () => {
+    const inRoom = (room: string, action: string, second: number) => {
+      const shared_chat = { channel: chatPerson(room, `room_${room}`), message_id: null, badges: [] };
+      return said(act(`shared_chat_${action}`, '7', { shared_chat }), second);
+    };
+    await types(inRoom('501', 'ban', 0), inRoom('502', 'ban', 1), inRoom('501', 'ban', 2));
+    await types(inRoom('501', 'unban', 10), inRoom('502', 'ban', 11), inRoom('501', 'ban', 12));
+    const { items } = await log();
+    expect(items.map(({ action, source_channel_id }) => [action, source_channel_id])).toEqual([
+      ['shared_chat_ban', '501'],
+      ['shared_chat_unban', '501'],
+      ['shared_chat_ban', '502'],
+      ['shared_chat_ban', '501'],
+    ]);
+  });
+
   const us = { broadcaster_user_id: '900' };
   const mod = { moderator_user_id: '9', moderator_user_login: 'mod', moderator_user_name: 'Mod' };
   const user = { user_id: '7', user_login: 'u', user_name: 'U' };
