@@ -3,8 +3,9 @@ import { type ChatDraft, chatPerson } from '../../domain/chat/chat-messages';
 import type { LoggedRecord } from '../../engines/records/port';
 import { ban, messageDelete, moderate, unban } from '../../ingest/twitch/moderation';
 import { chatLive } from '../../projections/chat/chat';
+import { chatMessages } from '../../read-api/chat/chat-messages';
 import { chatModerationLog } from '../../read-api/chat/moderation-log';
-import { act, chatRecord } from '../support/chat-records';
+import { act, chatRecord, message } from '../support/chat-records';
 import { type TestDatabase, testDatabase } from '../support/database';
 
 let t: TestDatabase;
@@ -24,10 +25,12 @@ const apply = (records: readonly LoggedRecord[]) =>
   t.db.transaction((tx) => chatLive.apply(records, tx, { rebuilding: false, again: false }));
 const types = async (...records: LoggedRecord[]) => (await apply(records)).map(({ event_type }) => event_type);
 
-async function log(input: object = {}): Promise<{ items: Record<string, unknown>[] }> {
+const log = (input: object = {}) => read(chatModerationLog, input);
+
+async function read({ run: of }: { run: unknown }, input: object): Promise<{ items: Record<string, unknown>[] }> {
   const page = { limit: 25, from: null, max_bytes: 1 << 22 };
   const request = { input, caller: { account_id }, context: {}, page, refuse: (name: string) => new Error(name) };
-  const run = chatModerationLog.run as unknown as (...of: unknown[]) => Promise<{ items: Record<string, unknown>[] }>;
+  const run = of as (...of: unknown[]) => Promise<{ items: Record<string, unknown>[] }>;
   return run(request, { db: t.db });
 }
 
@@ -125,6 +128,19 @@ describe('the moderation log', () => {
       expect((await log({ moderator_id: '9', user_id: '7' })).items).toHaveLength(1);
       account_id = randomUUID();
       expect(await types(...order.map((draft, n) => said(draft, n)))).toEqual([...push, 'chat:moderation_log']);
+    }
+  });
+
+  test.each(['deletion', 'ban'])('messages have the moderator of a %s, whichever report names them', async (name) => {
+    const [unnamed, named] = reports[name]!();
+    for (const order of [
+      [{ ...unnamed, moderator: null }, named],
+      [named, { ...unnamed, moderator: null }],
+    ]) {
+      account_id = randomUUID();
+      const [first, second] = order as [ChatDraft, ChatDraft];
+      await apply([said(message('7', 'rude', { message_id: 'm-1' }), 0), said(first, 1), said(second, 2)]);
+      expect((await read(chatMessages, {})).items).toMatchObject([{ deleted_at: at(1), deleted_by: 'mod' }]);
     }
   });
 });

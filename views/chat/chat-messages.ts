@@ -68,6 +68,12 @@ const DELETE_OF = `l.account_id = m.account_id and l.platform = m.platform and l
   and l.effect = 'delete'`;
 const CLEAR_OF = `l.account_id = m.account_id and l.person_key = m.person_key and l.effect = 'clear'
   and l.created_at >= m.created_at`;
+/** Name of the moderator of the act, from the first of its reports that names them. */
+const MODERATOR_OF = `coalesce(l.content ->> 'moderator_name', (
+  select t.content ->> 'moderator_name' from moderation_log t
+  where (t.id = coalesce(l.twin_of, l.id) or t.twin_of = coalesce(l.twin_of, l.id))
+    and t.content ->> 'moderator_name' is not null
+  order by t.place limit 1))`;
 
 /** Looks through at most `window` messages for those that match. */
 export async function lookThrough(db: Queryable, reading: Reading): Promise<Looked> {
@@ -82,9 +88,9 @@ export async function lookThrough(db: Queryable, reading: Reading): Promise<Look
          u.platform_user_id as author_id, u.username as author_username, u.display_name as author_display_name,
          u.avatar_url as author_avatar_url
        from looked m
-         left join lateral (select l.created_at, l.content ->> 'moderator_name' as by from moderation_log l
+         left join lateral (select l.created_at, ${MODERATOR_OF} as by from moderation_log l
            where ${DELETE_OF} order by l.place limit 1) d on true
-         left join lateral (select l.created_at, l.content ->> 'moderator_name' as by from moderation_log l
+         left join lateral (select l.created_at, ${MODERATOR_OF} as by from moderation_log l
            where ${CLEAR_OF} order by l.created_at limit 1) c on true
          left join platform_users u
            on m.content is null and u.account_id = m.account_id and u.person_key = m.person_key
