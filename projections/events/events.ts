@@ -61,7 +61,7 @@ const RECOUNT = `insert into event_log_counters (account_id, type, platform, day
  */
 export const eventLog = projection({
   name: 'event-log',
-  version: 5,
+  version: 6,
   from: topic(TOPICS.platform_events) as { kind: 'topic'; topic: string },
   tables: ['platform_event_logs', 'event_log_counters', 'channel_status'],
   // The row of a derived id excludes later records of the same id.

@@ -696,6 +696,18 @@ describe('what is on air', () => {
       expect(await endOf(account_id, 's')).toBe(at(300));
     });
 
+    test('a begin that arrives after a look at the next broadcast is over, until a later look shows it', async () => {
+      const account_id = uuid();
+      const seen = (id: string, started: number, second: number) =>
+        ({ ...online(id, started, 0), reported_at: undefined, seen_at: at(second) }) as never;
+      expect(await transitions(account_id, [seen('b', 60, 70), online('a', 0, 2)], 'kick')).toEqual([ON]);
+      expect(await onAir(account_id)).toEqual(['b']);
+      expect(await endOf(account_id, 'a')).toBe(at(60));
+      const ended = { ...offline(80), raw: { id: 'b' }, reported_at: undefined, seen_at: at(90) };
+      expect(await transitions(account_id, [ended as never, seen('a', 0, 100)], 'kick')).toEqual([OFF, ON]);
+      expect(await onAir(account_id)).toEqual(['a']);
+    });
+
     test('a begin that arrives after its end has the time of that end', async () => {
       const account_id = uuid();
       await transitions(account_id, [offline(160), online('s', 0, 2)]);

@@ -28,6 +28,7 @@ export interface LoggedTurn {
  * - The reported end of a broadcast is final.
  * - A reported end without a broadcast ends those that had begun before, except those whose begin was reported later.
  * - An end that follows from a look is provisional: the broadcast resumes when it is seen or reported again.
+ * - A begin that arrives after a look at a later broadcast has ended, as provisionally as by a look.
  * - Records of earlier releases count as reports that were sent when their transition occurred.
  *
  * @returns `channel:online` and `channel:offline` for real changes, on the account's events and on its channel status
@@ -63,6 +64,11 @@ const CHANNEL_END = `channel_status o
 const SUCCESSORS = `channel_status o
   where o.account_id = $1::uuid and o.platform = $2 and o.platform <> 'youtube' and o.reported_at is not null`;
 
+/** Rows of broadcasts that only looks have found on air: they end all earlier ones provisionally, except on YouTube. */
+const FOUND = `channel_status o
+  where o.account_id = $1::uuid and o.platform = $2 and o.platform <> 'youtube' and o.is_online
+    and o.known_by = 'look'`;
+
 /** Starts a broadcast. Except on YouTube an account has one broadcast on air per platform, so an earlier one ends. */
 async function goOnline(row: LoggedTurn, turn: StreamTransition, tx: Queryable): Promise<Turned> {
   const { account_id, platform, reported_at = null, seen_at } = row;
@@ -72,12 +78,15 @@ async function goOnline(row: LoggedTurn, turn: StreamTransition, tx: Queryable):
   const rows = await tx.query<Changed & { is_online: boolean }>(
     `insert into channel_status as s (account_id, platform, broadcast_id, channel_id, is_online, stream_title, category,
        live_chat_id, started_at, ended_at, updated_at, reported_at, known_by)
-     select $1::uuid, $2, $3, $4, coalesce(next_at, over_at) is null, $5, $6, $7, $8::timestamptz,
-       case when $11 then least(next_at, over_at) end, coalesce(case when $11 then least(next_at, over_at) end, $8),
-       $9::timestamptz, case when $11 and over_at is not null then 'channel' else $10 end
+     select $1::uuid, $2, $3, $4, coalesce(next_at, over_at, found_at) is null, $5, $6, $7, $8::timestamptz,
+       case when $11 then least(next_at, over_at, found_at) end,
+       coalesce(case when $11 then least(next_at, over_at, found_at) end, $8), $9::timestamptz,
+       case when $11 and over_at is not null then 'channel' when next_at is null and found_at is not null then 'look'
+         else $10 end
      from (select
          (select o.ended_at from ${CHANNEL_END} and o.ended_at >= greatest($8::timestamptz, $9)) as over_at,
-         (select min(o.started_at) from ${SUCCESSORS} and $11::boolean and o.started_at > $8) as next_at) known
+         (select min(o.started_at) from ${SUCCESSORS} and $11::boolean and o.started_at > $8) as next_at,
+         (select min(o.started_at) from ${FOUND} and $11::boolean and o.started_at > $8) as found_at) known
      on conflict (account_id, platform, broadcast_id) do update set started_at = excluded.started_at,
        channel_id = excluded.channel_id, stream_title = excluded.stream_title, category = excluded.category,
        live_chat_id = excluded.live_chat_id, reported_at = excluded.reported_at
