@@ -696,6 +696,14 @@ describe('what is on air', () => {
       expect(await endOf(account_id, 's')).toBe(at(300));
     });
 
+    test('a reported end dates the end that looks have inferred later', async () => {
+      const account_id = uuid();
+      const look = { occurred_at: at(100), raw: { id: 's' }, reported_at: undefined };
+      const unseen = { ...offline(100), ...look, seen_at: at(120) };
+      await transitions(account_id, [online('s', 0, 2), unseen, offline(90)] as never);
+      expect(await endOf(account_id, 's')).toBe(at(90));
+    });
+
     test('a begin that arrives after a look at the next broadcast is over, until a later look shows it', async () => {
       const account_id = uuid();
       const seen = (id: string, started: number, second: number) =>

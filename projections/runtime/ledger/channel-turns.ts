@@ -174,7 +174,7 @@ async function goOffline(row: LoggedTurn, turn: StreamTransition, tx: Queryable)
 async function confirmEnd({ account_id, platform }: LoggedTurn, { at }: StreamTransition, tx: Queryable) {
   await tx.query(
     `update channel_status s set ended_at = $3, updated_at = $3, known_by = 'channel'
-     where account_id = $1 and platform = $2 and not is_online and known_by = 'look' and ended_at <= $3
+     where account_id = $1 and platform = $2 and not is_online and known_by = 'look'
        and greatest(started_at, reported_at) <= $3
        and not exists (select from channel_status o
          where o.account_id = $1 and o.platform = $2 and o.started_at > s.started_at)`,
