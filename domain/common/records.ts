@@ -64,7 +64,7 @@ export interface RecordEnvelope {
   former_id?: string;
   /**
    * RFC 3339 UTC: when the platform sent its report that a broadcast began or ended; `occurred_at` where its message
-   * has no time of its own. Absent in records of other types and of earlier releases.
+   * has no plausible time of its own. Absent in records of other types and of earlier releases.
    */
   reported_at?: string;
   /** RFC 3339 UTC, instead of `reported_at`: time of the poll from which the begin or end of a broadcast follows. */

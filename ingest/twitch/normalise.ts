@@ -3,7 +3,7 @@ import { TOPICS } from '../../domain/common/records';
 import type { LinkedConnection, Received } from '../runtime/connection/adapter';
 import { chatRecord, people } from '../runtime/parse/chat-record';
 import { MAX_DEPTH } from '../../lib/json/depth';
-import { eventTime, readInstant } from '../runtime/parse/times';
+import { eventTime } from '../runtime/parse/times';
 import { readTime } from '../../lib/time/vendor-times';
 import {
   type DraftRecord,
@@ -160,7 +160,7 @@ class Reader {
   private facts(times: readonly unknown[]) {
     const { message_id, timestamp, type, event, is_look } = this.notification;
     const occurred_at = eventTime(this.received_at, ...times, timestamp);
-    const sent_at = STREAM.test(type) ? (readInstant(timestamp) ?? occurred_at) : null;
+    const sent_at = STREAM.test(type) ? eventTime(this.received_at, timestamp, occurred_at) : null;
     return {
       owner: { kind: 'account', account_id: this.account_id } as const,
       external_id: externalId('twitch', (is_look ? null : eventId(type, event)) ?? message_id),

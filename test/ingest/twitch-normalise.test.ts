@@ -67,6 +67,18 @@ test('the begin and the end of a stream have the time of their message, those of
   expect(recordsOf('channel.follow.v2.body.json')[0]).not.toHaveProperty('reported_at');
 });
 
+test('by a clock far behind Twitch’s, a stream ends when the report of its end is received', () => {
+  const BEHIND = NOW - 3_600_000;
+  const [begin, end] = ['stream.online.v1.body.json', 'stream.offline.v1.body.json'].map((file, minutes) => {
+    const text = twitchFrame(file);
+    const received_at = BEHIND + minutes * 60_000;
+    const outcome = normaliseTwitch({ text, received_at, age_ms: 0 }, of(channelOf(text)));
+    return outcome.kind === 'ok' ? outcome.records[0]! : undefined;
+  });
+  expect(end!.occurred_at).toBe(new Date(BEHIND + 60_000).toISOString());
+  expect(Date.parse(begin!.reported_at!)).toBeLessThan(Date.parse(end!.occurred_at));
+});
+
 describe('an event that two sessions received', () => {
   const CHAT = 'channel.chat.message.v1.body.json';
   const idsOf = (file: string, message_id: string, changed: object = {}) => {
