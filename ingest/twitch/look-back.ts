@@ -30,11 +30,13 @@ export type LookedBack = { known: Known; unasked: readonly string[] } | null;
 /** Twitch repeats nothing: fetches what the API shows and delivers the events that follow from it. */
 export async function lookBack({ twitch, link, login, before, present, signal }: LookBack): Promise<LookedBack> {
   const { channel_id } = link.connection;
+  // Reports that arrive while Twitch is asked are newer than its answers.
+  const looked_at = new Date().toISOString();
   const found = signal.aborted ? null : await catchUp({ twitch, login, channel_id, before });
   if (found === null || signal.aborted) return null;
   for (const caught of found.events) {
     // The end may have been reported while Twitch was asked.
-    if (!isOver(present(), caught.type, caught.event)) void link.deliver(synthetic(caught, channel_id));
+    if (!isOver(present(), caught.type, caught.event)) void link.deliver(synthetic(caught, channel_id, looked_at));
   }
   return found;
 }
@@ -47,12 +49,12 @@ export function reportGap(link: Link, gap: TimeGap, looked: LookedBack): void {
 }
 
 /** A notification that Twitch would have sent: its id is equal whichever process makes it, so that it counts once. */
-function synthetic({ type, id, event }: Caught, channel_id: string): Received {
+function synthetic({ type, id, event }: Caught, channel_id: string, looked_at: string): Received {
   const value = {
     metadata: {
       message_id: stateId(type, id),
       message_type: 'notification',
-      message_timestamp: new Date().toISOString(),
+      message_timestamp: looked_at,
       subscription_type: type,
       [LOOK]: true,
     },

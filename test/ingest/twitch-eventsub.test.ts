@@ -141,6 +141,24 @@ describe('a channel on Twitch', () => {
     expect(online!.seen_at! < again!.seen_at!).toBe(true);
   });
 
+  test('has the time at which a look began, so that later reports count against it', async () => {
+    const connection = connections.connect(CHANNEL);
+    begin();
+    await subscribed();
+    const online = { id: 's-1', broadcaster_user_id: CHANNEL, type: 'live', started_at: new Date().toISOString() };
+    twitch.notify(CHANNEL, 'stream.online', online);
+    await knowsStream(connection, 's-1');
+    await until(() => twitch.asked('/helix/goals') === 1);
+    twitch.fail({ path: '/helix/goals', status: 503, retry_after: 1 });
+    twitch.drop(CHANNEL, 4000);
+    await until(() => twitch.asked('/helix/goals') === 2);
+    twitch.notify(CHANNEL, 'stream.online', online);
+    await until(() => records.of('twitch:stream_offline').length === 1);
+    const { reported_at } = records.of('twitch:stream_online').at(-1)!;
+    const { seen_at } = records.of('twitch:stream_offline')[0]!;
+    expect(Date.parse(seen_at!)).toBeLessThanOrEqual(Date.parse(reported_at!));
+  });
+
   describe('whose poll, prediction and hype train looks have ended', () => {
     const now = () => new Date().toISOString();
     const poll = { id: 'p-1', status: 'ACTIVE', title: '?', choices: [], started_at: now(), duration: 60 };
