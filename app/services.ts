@@ -9,7 +9,7 @@ import type { Cache } from '../engines/cache/port';
 import type { PersonalTexts, SubjectKeys } from '../privacy/subject-keys/port';
 import type { AccountRights } from '../access/authorization/account-rights';
 import type { Caller, RequestContext, Written } from '../access/authentication/caller';
-import type { AccessChanges } from '../access/authentication/access-invalidation';
+import type { AccessInvalidation } from '../access/authentication/access-invalidation';
 import type { ConnectionTokens } from '../services/connections/connection-tokens';
 import type { ChannelEmotes } from '../services/chat/emotes';
 import type { ProfileBreakers } from '../services/chat/profile-breakers';
@@ -86,7 +86,7 @@ export interface Services {
   /** Erases persons (`twitch:123`) from the chats of all accounts, for good. */
   eraseChats(subjects: readonly string[]): Promise<ErasedChats>;
   /** Announces changes of credentials, memberships and features. */
-  access: AccessChanges;
+  access: AccessInvalidation;
   /** Metadata for events appended on behalf of this caller. */
   metadata(caller: Caller, context: RequestContext): Metadata;
   /**

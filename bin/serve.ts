@@ -16,7 +16,7 @@ import { startNode } from './node';
 import { readSettings } from './read-settings';
 import { VERSION } from './version';
 
-export interface Running {
+export interface RunningNode {
   base_url: string;
   data_dir: string;
   /** Resolves with the exit code when the process has stopped after a signal or the loss of an engine. */
@@ -26,7 +26,7 @@ export interface Running {
 }
 
 /** Starts and prints one line, `lumio ready at …`. @throws Error with a one-line message when it cannot start */
-export async function serve({ adopt = false }: { adopt?: boolean } = {}): Promise<Running> {
+export async function serve({ adopt = false }: { adopt?: boolean } = {}): Promise<RunningNode> {
   const settings = readSettings();
   const { log } = createLog(settings.log_level, { readable: settings.env === 'development' && process.stdout.isTTY });
   const began = performance.now();

@@ -1,5 +1,5 @@
 import { createAccountRights } from '../access/authorization/account-rights';
-import type { AccessChanges } from '../access/authentication/access-invalidation';
+import type { AccessInvalidation } from '../access/authentication/access-invalidation';
 import { metadata } from '../app/write-path/metadata';
 import type { FeatureFlags, ReadModels, Services } from '../app/services';
 import { createAwaitReadModels, createCommit } from '../app/read-your-writes';
@@ -27,7 +27,7 @@ export interface ServiceParts {
   logins: Services['logins'];
   oauth: Services['oauth'];
   chat: Pick<Services, 'chat' | 'emotes' | 'profile_breakers' | 'connection_tokens' | 'spendYoutube'>;
-  access: AccessChanges;
+  access: AccessInvalidation;
 }
 
 /** Creates the services of operations over the engines. */
@@ -63,4 +63,4 @@ export function createServices(parts: ServiceParts): Services {
 
 /** Live messages, which are never stored. */
 export const liveOf = ({ relay, db }: Pick<Engines, 'relay' | 'db'>, metrics: Metrics): Services['live'] =>
-  createLiveMessages({ relay, metrics, builds_before: () => keepsOneOrder(db) });
+  createLiveMessages({ relay, metrics, older_nodes_connected: () => keepsOneOrder(db) });

@@ -13,7 +13,7 @@ import { parseMasterKeys } from '../privacy/secrets/master-keys';
 import type { SecretBox } from '../privacy/secrets/port';
 import { decodeSegment, encodeSegment } from '../maintenance/archive/format';
 import { ARCHIVE_PREFIX } from '../maintenance/archive/segments';
-import { HistoryGone, readStored } from '../projections/runtime/rebuild/source';
+import { HistoryTruncated, readStored } from '../projections/runtime/rebuild/source';
 import { openConfiguredBlobs } from '../engines/blobs/address';
 import { masterKeyText } from '../privacy/secrets/own-master-key';
 import { readSettings } from '../bin/read-settings';
@@ -148,7 +148,7 @@ function outsideLogs(context: FullContext): OutsideLogs | undefined {
     } catch (error) {
       // Thrown before the first record. Lost records cannot be backed up, so the backup starts at the earliest
       // remaining one.
-      if (!(error instanceof HistoryGone)) throw error;
+      if (!(error instanceof HistoryTruncated)) throw error;
       const { earliest } = (await broker.bounds(topic)).get(partition)!;
       yield* broker.read(topic, partition, earliest, to);
     }

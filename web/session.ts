@@ -21,12 +21,12 @@ export const tokenInAddress = (): string | null => new URLSearchParams(location.
  * address, so that nobody copies the token with the link.
  */
 export function givenToken(): string | null {
-  const given = tokenInAddress();
-  if (given !== null) {
+  const token = tokenInAddress();
+  if (token !== null) {
     history.replaceState(null, '', location.pathname);
-    keep(given);
+    keep(token);
   }
-  return given ?? sessionStorage.getItem(KEPT);
+  return token ?? sessionStorage.getItem(KEPT);
 }
 
 export const keep = (token: string): void => sessionStorage.setItem(KEPT, token);

@@ -2,7 +2,7 @@ import type { Relay } from '../../engines/relay/port';
 import type { Revocation, RevocationTail } from './revocations';
 
 /** Announces changes of credentials, memberships and an account's features. */
-export interface AccessChanges {
+export interface AccessInvalidation {
   /**
    * Drops this node's cached state before it returns. Other nodes learn of the change from the relay, and in any case
    * from the durable tail.
@@ -20,7 +20,7 @@ export function createAccessChanges(deps: {
   relay: Relay;
   tail: RevocationTail;
   forget: readonly ((revocation: Partial<Revocation>) => void)[];
-}): AccessChanges & { close(): void } {
+}): AccessInvalidation & { close(): void } {
   const forget = (revocation: Partial<Revocation>) => deps.forget.forEach((one) => one(revocation));
   const ends = [
     deps.tail.on(forget),

@@ -57,7 +57,7 @@ export interface CredentialContext {
   /** Finds the caller of a token. Absent for a kind that is never issued: its tokens are refused. */
   readonly find?: (presented: PresentedToken, using: CredentialResolvers) => LookupResult | Promise<LookupResult>;
   /** Current rights of an open socket's credential. Absent for a kind that is never issued: its tokens are refused. */
-  readonly again?: (caller: Caller, now: number, lookups: CredentialLookups) => Promise<Recognised>;
+  readonly revalidate?: (caller: Caller, now: number, lookups: CredentialLookups) => Promise<Recognised>;
 }
 
 /** A context whose tokens are 32 random bytes in hex behind a prefix. */
@@ -91,7 +91,7 @@ const browserSource = (kind: BoundKind, prefix: string): KeyContext =>
       key: hash,
       load: () => lookups.boundToken(kind, 'token_hash', hash, now),
     }),
-    again: (caller, now, lookups) => lookups.boundToken(kind, 'id', caller.credential_id!, now),
+    revalidate: (caller, now, lookups) => lookups.boundToken(kind, 'id', caller.credential_id!, now),
   });
 
 /** All contexts: form of the token, transports, limits and look-up. */
@@ -107,7 +107,7 @@ export const CONTEXTS = {
       const account = account_header !== undefined && isUuid(account_header) ? account_header.toLowerCase() : null;
       return { key: `${hash} ${account}`, load: () => lookups.systemKey(hash, account) };
     },
-    async again(caller, _now, lookups) {
+    async revalidate(caller, _now, lookups) {
       const permissions = await lookups.systemKeyGrants(caller.credential_id!);
       return permissions === null ? unauthorized : { caller: { ...caller, permissions }, failure: null };
     },
@@ -120,7 +120,7 @@ export const CONTEXTS = {
     first_party: true,
     shows_use: true,
     find: ({ hash, now }, { lookups }) => ({ key: hash, load: () => lookups.userApiKey('key_hash', hash, now) }),
-    again: (caller, now, lookups) => lookups.userApiKey('id', caller.credential_id!, now),
+    revalidate: (caller, now, lookups) => lookups.userApiKey('id', caller.credential_id!, now),
   }),
   service_key: key('lm_svc_', {
     transports: HEADER,
@@ -130,7 +130,7 @@ export const CONTEXTS = {
     first_party: false,
     shows_use: true,
     find: ({ hash, now }, { lookups }) => ({ key: hash, load: () => lookups.serviceKey('key_hash', hash, now) }),
-    again: (caller, now, lookups) => lookups.serviceKey('id', caller.credential_id!, now),
+    revalidate: (caller, now, lookups) => lookups.serviceKey('id', caller.credential_id!, now),
   }),
   jwt: {
     prefix: 'lm_eyJ',
@@ -154,7 +154,7 @@ export const CONTEXTS = {
       if (use === 'ws' && presented.on_upgrade) return { key, load: () => lookups.wsToken(claims, now) };
       return unauthorized;
     },
-    again: (caller, now, lookups) => {
+    revalidate: (caller, now, lookups) => {
       const { user_id, account_id, expires_at, client } = caller;
       if (client) return lookups.oauthClient({ client, expires_at, now });
       const claims = { sub: user_id ?? '', account_id, exp: (expires_at ?? 0) / 1000 };
@@ -169,7 +169,7 @@ export const CONTEXTS = {
     first_party: false,
     // Never cached: each request checks for a revocation. Source: spec doc1 §5.5 rule 4.
     find: ({ hash, now }, { lookups }) => lookups.popout('token_hash', hash, now),
-    again: (caller, now, lookups) => lookups.popout('id', caller.credential_id!, now),
+    revalidate: (caller, now, lookups) => lookups.popout('id', caller.credential_id!, now),
   }),
   overlay: browserSource('overlay', 'lm_overlay_'),
   shared_overlay: browserSource('shared_overlay', 'lm_share_'),

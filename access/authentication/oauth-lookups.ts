@@ -45,7 +45,7 @@ const FOR_USER: CredentialLookup<ClientToken & { client_id: string; grant_id: st
       user_id: row.user_id,
       account_id: row.account_id,
       credential_id: grant_id,
-      permissions: within(client, grantedBy(row as RoleRow), new Set(row.scopes), new Set(row.registered)),
+      permissions: intersectScopes(client, grantedBy(row as RoleRow), new Set(row.scopes), new Set(row.registered)),
       rate_bucket: `user:${row.user_id}`,
       expires_at,
       ends_with: [row.session_id, client.client_id],
@@ -65,7 +65,7 @@ const FOR_ACCOUNT: CredentialLookup<ClientToken & { client_id: string }, Recogni
       user_id: null,
       account_id: row.account_id,
       credential_id: client.client_id,
-      permissions: within(client, new Set(row.scopes)),
+      permissions: intersectScopes(client, new Set(row.scopes)),
       rate_bucket: `client:${client.client_id}`,
       expires_at,
       ends_with: [],
@@ -73,12 +73,15 @@ const FOR_ACCOUNT: CredentialLookup<ClientToken & { client_id: string }, Recogni
   },
 };
 
-const within = ({ scopes }: ClientClaims, ...held: ReadonlySet<string>[]): ReadonlySet<string> =>
+const intersectScopes = ({ scopes }: ClientClaims, ...held: ReadonlySet<string>[]): ReadonlySet<string> =>
   internSet(scopes.filter((name) => held.every((one) => one.has(name))));
 
-type Found = Pick<Caller, 'user_id' | 'account_id' | 'credential_id' | 'permissions' | 'rate_bucket' | 'expires_at'>;
+type OAuthCaller = Pick<
+  Caller,
+  'user_id' | 'account_id' | 'credential_id' | 'permissions' | 'rate_bucket' | 'expires_at'
+>;
 
-const recognised = (client: ClientClaims, found: Found & { ends_with: readonly string[] }): Recognised => ({
+const recognised = (client: ClientClaims, found: OAuthCaller & { ends_with: readonly string[] }): Recognised => ({
   failure: null,
   caller: {
     kind: 'jwt',

@@ -63,7 +63,7 @@ export interface CallerResolver {
    * Current rights of an open socket's credential, from the database; rejects when the database fails. Calls in one
    * turn of the event loop cost one statement per 500.
    */
-  again(caller: Caller, now: number): Promise<Recognised>;
+  revalidate(caller: Caller, now: number): Promise<Recognised>;
   /** Drops the cached results that a revocation concerns; the next request queries the database. */
   forget(revocation: Partial<Revocation>): void;
   /** Writes the last uses that are still in memory. */
@@ -192,10 +192,10 @@ export function createCallerResolver(deps: {
         : judged(found, presented, hash, known, credentials);
     },
 
-    async again(caller, now) {
+    async revalidate(caller, now) {
       // An anonymous caller has no credential that could end.
       if (caller.credential_id === null) return { caller, failure: null };
-      return (await contextOf(caller.kind).again?.(caller, now, together)) ?? unauthorized;
+      return (await contextOf(caller.kind).revalidate?.(caller, now, together)) ?? unauthorized;
     },
 
     forget(revocation) {

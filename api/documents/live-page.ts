@@ -14,10 +14,10 @@ const FILES = [
   ['/live.css', 'live.css', 'text/css; charset=utf-8'],
 ] as const;
 
-type Place = Pick<Settings, 'env' | 'roles'>;
+type PageSettings = Pick<Settings, 'env' | 'roles'>;
 
 /** Whether this process serves the page: in development, with REST and WebSocket on one address. */
-const isServed = ({ env, roles }: Place): boolean =>
+const isServed = ({ env, roles }: PageSettings): boolean =>
   env === 'development' && roles.includes('api') && roles.includes('realtime');
 
 /**
@@ -25,7 +25,7 @@ const isServed = ({ env, roles }: Place): boolean =>
  * that another site whose name resolves to this address (DNS rebinding) cannot load it.
  * @param folder folder of the built page
  */
-export function registerLivePage(app: FastifyInstance, settings: Place, folder: string): void {
+export function registerLivePage(app: FastifyInstance, settings: PageSettings, folder: string): void {
   if (!isServed(settings)) return;
   for (const [url, name, type] of FILES) {
     const text = readFileSync(join(folder, name), 'utf8');
@@ -41,7 +41,7 @@ export function registerLivePage(app: FastifyInstance, settings: Place, folder: 
  * Address of the live page with a token in the fragment, which browsers send to no server; null when the page is not
  * served, or not on a loopback address.
  */
-export function livePageAddress(base_url: string, settings: Place, token: string): string | null {
+export function livePageAddress(base_url: string, settings: PageSettings, token: string): string | null {
   const url = new URL(base_url);
   if (['0.0.0.0', '[::]'].includes(url.hostname)) url.hostname = '127.0.0.1';
   if (!isServed(settings) || !isLoopback(url.host)) return null;

@@ -5,7 +5,7 @@ import { stringify } from '../../lib/json/raw-json';
 import { toFailure, type Failure } from '../http/answers/errors';
 import { GRAPHQL, type LogFailure } from '../http/answers/failure-log';
 import { logFactsOf } from '../http/requests/request-state';
-import { placesOf } from './limits/locations';
+import { locationsOf } from './limits/locations';
 import { RefusedDocument } from './refusals';
 
 export interface Answers {
@@ -21,7 +21,7 @@ export function createAnswers(logFailure: LogFailure): Answers {
     const failure = cause instanceof ApiError ? toFailure(cause) : ofGraphql(formatted, cause);
     const facts = { error: cause, path: formatted.path, ...logFactsOf(cause) };
     logFailure(failure, { route: GRAPHQL, facts }, 'a GraphQL field failed');
-    const locations = formatted.locations ?? (error instanceof GraphQLError ? placesOf(error.nodes) : undefined);
+    const locations = formatted.locations ?? (error instanceof GraphQLError ? locationsOf(error.nodes) : undefined);
     return {
       message: failure.message,
       ...(locations ? { locations } : {}),
@@ -56,8 +56,8 @@ function extensionsOf(failure: Failure): Record<string, unknown> {
 
 /** Codes of our table for Apollo's own codes; any other code is a failure of the server. */
 function ofGraphql(formatted: GraphQLFormattedError, cause: unknown): Failure {
-  const given = formatted.extensions?.code;
-  switch (given) {
+  const known_code = formatted.extensions?.code;
+  switch (known_code) {
     case 'GRAPHQL_VALIDATION_FAILED':
     case 'BAD_USER_INPUT':
       return toFailure(new ApiError('VALIDATION_ERROR', formatted.message));

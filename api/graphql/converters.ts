@@ -53,10 +53,10 @@ function compileCopy(members: readonly OutputMember[]): Convert {
 export function inputConverter(members: ReadonlyMap<string, InputMember>): Convert {
   return (value) => {
     const input: Record<string, unknown> = {};
-    for (const [name, given] of Object.entries(value as Record<string, unknown>)) {
+    for (const [name, raw_member] of Object.entries(value as Record<string, unknown>)) {
       const member = members.get(name);
-      if (!member || given === undefined || (given === null && member.null_is_absent)) continue;
-      input[member.member] = member.convert && given !== null ? member.convert(given) : given;
+      if (!member || raw_member === undefined || (raw_member === null && member.null_is_absent)) continue;
+      input[member.member] = member.convert && raw_member !== null ? member.convert(raw_member) : raw_member;
     }
     return input;
   };

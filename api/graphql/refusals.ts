@@ -1,10 +1,10 @@
 import { ApiError } from '../../kernel/errors';
-import type { Place } from './limits/locations';
+import type { SourceLocation } from './limits/locations';
 
 /** Reason of a refused document, as shown to the caller. */
 export interface Reason {
   readonly message: string;
-  readonly locations: readonly Place[] | undefined;
+  readonly locations: readonly SourceLocation[] | undefined;
 }
 
 /** Refusal of a document in the form that is cached, without the stack of an error. */
@@ -18,7 +18,7 @@ export interface Refusal {
 const LONGEST_MESSAGE = 500;
 
 /** @param locations places in the document, when known */
-export function reason(message: string, locations?: readonly Place[]): Reason {
+export function reason(message: string, locations?: readonly SourceLocation[]): Reason {
   return { message: message.length > LONGEST_MESSAGE ? `${message.slice(0, LONGEST_MESSAGE)}…` : message, locations };
 }
 

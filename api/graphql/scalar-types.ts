@@ -21,6 +21,6 @@ export function numberType(def: {
   const checks = (def.checks ?? []).map((check) => check._zod.def);
   const whole = /int/.test(def.format ?? '') || checks.some((check) => /int/.test(String(check.format ?? '')));
   if (!whole) return GraphQLFloat;
-  const beyond = checks.some((check) => check.check === 'less_than' && Number(check.value) > 2 ** 31 - 1);
-  return beyond ? Int53 : GraphQLInt;
+  const exceeds_int = checks.some((check) => check.check === 'less_than' && Number(check.value) > 2 ** 31 - 1);
+  return exceeds_int ? Int53 : GraphQLInt;
 }

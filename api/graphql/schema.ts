@@ -63,14 +63,14 @@ function field(
   const { type, convert, member } = resultOf(operation, types, pages);
   const root: RootSource = {
     member,
-    async answer(given, { caller, context }, node) {
+    async answer(raw_arguments, { caller, context }, node) {
       try {
         const admitted = prepared.admit(caller, {
           input: () => {
-            refuseDepth(node, given);
-            return toInput(given) as Record<string, unknown>;
+            refuseDepth(node, raw_arguments);
+            return toInput(raw_arguments) as Record<string, unknown>;
           },
-          member: (name) => (toInput(given) as Record<string, unknown>)[name],
+          member: (name) => (toInput(raw_arguments) as Record<string, unknown>)[name],
         });
         const admission = admitted instanceof Promise ? await admitted : admitted;
         return await prepared.run(admission, context);
@@ -93,8 +93,8 @@ function field(
     args,
     description: `${operation.summary}${guardText(operation)}`,
     extensions: { per_minute: operation.per_minute, root },
-    async resolve(_source, given, state, { fieldNodes }) {
-      return root.show(await root.answer(given, state, fieldNodes[0]!), state.context);
+    async resolve(_source, raw_arguments, state, { fieldNodes }) {
+      return root.show(await root.answer(raw_arguments, state, fieldNodes[0]!), state.context);
     },
   };
 }
@@ -137,8 +137,8 @@ function argumentsOf(
       ...asArguments(flat),
       [under]: { type: nested.required ? new GraphQLNonNull(nested.type as never) : nested.type },
     },
-    toInput(given) {
-      const { [under]: inner, ...others } = given as Record<string, unknown>;
+    toInput(raw_arguments) {
+      const { [under]: inner, ...others } = raw_arguments as Record<string, unknown>;
       const input = flatInput(others) as Record<string, unknown>;
       return inner === undefined || inner === null ? input : Object.assign(input, nested.convert!(inner));
     },

@@ -11,7 +11,7 @@ export interface RootSource {
    * Runs the operation; resolves with its result in the operation's own form.
    * @throws the operation's error, attributed to the request
    */
-  answer(given: Record<string, unknown>, state: RequestState, node: FieldNode): Promise<unknown>;
+  answer(raw_arguments: Record<string, unknown>, state: RequestState, node: FieldNode): Promise<unknown>;
   /** Converts the result to its form in GraphQL. */
   show(answered: unknown, context: RequestContext): unknown;
   /** The member of the result that is shown; null for the whole result. */

@@ -98,7 +98,7 @@ export class TypeRegistry {
     for (const { value, schema } of union.options) {
       const { type, convert } = this.objectOf(unwrap(schema, 'output'), name + pascalCase(value));
       const object = type as GraphQLObjectType;
-      converts.set(value, (given) => Object.assign(convert!(given) as object, { __typename: object.name }));
+      converts.set(value, (raw_value) => Object.assign(convert!(raw_value) as object, { __typename: object.name }));
       types.set(value, object);
     }
     const source: UnionSource = { member: union.member, types };
@@ -204,8 +204,8 @@ export class TypeRegistry {
     });
     return {
       type,
-      convert(given) {
-        const [[field, members] = []] = Object.entries(given as Record<string, unknown>);
+      convert(raw_value) {
+        const [[field, members] = []] = Object.entries(raw_value as Record<string, unknown>);
         const option = options.find((one) => one.field === field)!;
         return { [union.member]: option.value, ...(option.input.convert!(members) as object) };
       },

@@ -25,7 +25,7 @@ export const GUARD_MESSAGES = {
 } as const;
 
 /** Guards of an operation, grouped for their order of checks. */
-export interface Gate {
+export interface RouteGuard {
   readonly open: boolean;
   /** The kind of files that signed links open in place of the other guards; null without one. */
   readonly linked: LinkedKind | null;
@@ -64,7 +64,7 @@ export interface Entry {
 const LINKS_PER_MINUTE = 600;
 
 /** Reads an operation's guards once, at start. */
-export function gateOf({ guard: guards }: Pick<Operation, 'guard'>): Gate {
+export function gateOf({ guard: guards }: Pick<Operation, 'guard'>): RouteGuard {
   const permissions = guards.filter((guard): guard is Guard & { permission: string } => 'permission' in guard);
   const named = guards.find((guard) => guard.kind === 'account');
   const account = named?.member ?? null;
@@ -91,7 +91,10 @@ export function gateOf({ guard: guards }: Pick<Operation, 'guard'>): Gate {
  * act on any account, are exempt.
  * @throws Error naming the operation
  */
-export function holdAccountGuard({ name, rest, input }: Pick<Operation, 'name' | 'rest' | 'input'>, gate: Gate): void {
+export function holdAccountGuard(
+  { name, rest, input }: Pick<Operation, 'name' | 'rest' | 'input'>,
+  gate: RouteGuard,
+): void {
   const members = shapeOf(input, 'input');
   if (gate.account !== null && !(gate.account in members)) {
     throw new Error(`${name}: its account guard names ${gate.account}, which is no member of its input`);
@@ -122,7 +125,7 @@ function holdChosen(
  * @param member returns the request's value of a member of the input
  */
 export function authorise(
-  declared: Gate,
+  declared: RouteGuard,
   caller: Caller,
   services: GateServices,
   member: (name: string) => unknown = () => undefined,
@@ -162,7 +165,7 @@ export function authorise(
 
 /** A caller with a signature: for the account of a valid link; else the link counts as none. */
 async function authoriseLink(
-  gate: Gate,
+  gate: RouteGuard,
   signature: string,
   caller: Caller,
   services: GateServices,
@@ -178,13 +181,17 @@ async function authoriseLink(
 }
 
 /** The gate with the permission that the value chooses; the input's schema refuses any other value. */
-function withChosen(gate: Gate, { permissions: by_value }: Guard & { kind: 'permission_by' }, value: unknown): Gate {
+function withChosen(
+  gate: RouteGuard,
+  { permissions: by_value }: Guard & { kind: 'permission_by' },
+  value: unknown,
+): RouteGuard {
   if (typeof value !== 'string' || !Object.hasOwn(by_value, value)) return gate;
   const permission = by_value[value]!;
   return { ...gate, permissions: [...gate.permissions, { kind: 'permission', permission }] };
 }
 
-async function authoriseOn(named: unknown, gate: Gate, asked_by: Caller, services: GateServices): Promise<Entry> {
+async function authoriseOn(named: unknown, gate: RouteGuard, asked_by: Caller, services: GateServices): Promise<Entry> {
   const { caller, exists } = await services.accounts.on(asked_by, named);
   if (caller === null) throw new ApiError('FORBIDDEN', strangersText(gate));
   if (gate.active && asked_by.kind === 'jwt' && caller.account_id !== asked_by.account_id) {
@@ -197,13 +204,13 @@ async function authoriseOn(named: unknown, gate: Gate, asked_by: Caller, service
 }
 
 /** Text for non-members: the one for a member without the permission, so that no account's existence is revealed. */
-function strangersText(gate: Gate): string {
+function strangersText(gate: RouteGuard): string {
   const missing = gate.permissions.find(({ kind }) => kind === 'permission');
   return missing ? GUARD_MESSAGES.permission(missing.permission) : GUARD_MESSAGES.member;
 }
 
 /** Checks features from index `from` on, then permissions. Returns a promise only when a lookup is needed. */
-function checkFeatures(gate: Gate, caller: Caller, services: GateServices, from = 0): Promise<void> | undefined {
+function checkFeatures(gate: RouteGuard, caller: Caller, services: GateServices, from = 0): Promise<void> | undefined {
   for (let at = from; at < gate.features.length; at += 1) {
     const flag = gate.features[at]!;
     const enabled = services.features.enabled(flag, caller.account_id);
@@ -223,7 +230,7 @@ function holdFeature(flag: string, on: boolean): void {
   if (!on) throw new ApiError('FEATURE_DISABLED', GUARD_MESSAGES.feature(flag));
 }
 
-function checkPermissions(gate: Gate, caller: Caller): void {
+function checkPermissions(gate: RouteGuard, caller: Caller): void {
   for (const guard of gate.permissions) {
     if (!hasPermission(caller, scopeOf(guard, caller), guard.permission)) {
       throw new ApiError('FORBIDDEN', GUARD_MESSAGES.permission(guard.permission));

@@ -113,14 +113,14 @@ function ended(chunks: Chunks): Readable {
 }
 
 /** Whether an `If-None-Match` names this entity tag. */
-export function matches(given: string | undefined, etag: string): boolean {
-  if (given === undefined) return false;
-  return given.split(',').some((one) => one.trim() === '*' || one.trim().replace(/^W\//, '') === etag);
+export function matches(header: string | undefined, etag: string): boolean {
+  if (header === undefined) return false;
+  return header.split(',').some((one) => one.trim() === '*' || one.trim().replace(/^W\//, '') === etag);
 }
 
 /** Parses a single range; null, for the whole content, on several or malformed ones (RFC 9110, 14.2). */
-export function rangeOf(given: string | undefined, size: number): ByteRange | null | 'unsatisfiable' {
-  const match = /^bytes=(\d{0,15})-(\d{0,15})$/.exec(given ?? '');
+export function rangeOf(header: string | undefined, size: number): ByteRange | null | 'unsatisfiable' {
+  const match = /^bytes=(\d{0,15})-(\d{0,15})$/.exec(header ?? '');
   if (!match || (match[1] === '' && match[2] === '')) return null;
   if (match[1] === '') {
     const last = Math.min(Number(match[2]), size);

@@ -160,8 +160,8 @@ function inOurWords(error: unknown, takes: Upload): unknown {
 const BIDI = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 
 /** Last part of the file name, because some clients send a path. */
-const nameOf = (given: string | undefined): string =>
-  (given ?? '')
+const nameOf = (sent_name: string | undefined): string =>
+  (sent_name ?? '')
     .split(/[/\\]/)
     .pop()!
     .replace(/\p{Cc}/gu, '')

@@ -90,7 +90,7 @@ async function handleOnce<State, Command, Event extends DomainEvent>(
     return { state: before, events: earlier.map((event) => fromStored<Event>(event)), replayed: true, result: null };
   }
 
-  const refusal = handling.given?.(before);
+  const refusal = handling.precondition?.(before);
   if (refusal) throw refusal;
   const events = decider.decide(before, command);
   if (events.length === 0) return { state: before, events, replayed: false, result: null };
@@ -99,7 +99,7 @@ async function handleOnce<State, Command, Event extends DomainEvent>(
   const writes: StreamWrite[] = [{ stream, expected, events: newEvents(request.context, label, events) }];
   const reserved = handling.reservations?.(events, state) ?? [];
   writes.push(...(await reservationWrites(request.context, services.events, reserved)));
-  writes.push(...((await handling.also?.(events, state)) ?? []));
+  writes.push(...((await handling.additionalWrites?.(events, state)) ?? []));
   const result = await services.commit(request, writes, onAppended);
   const kept = seed === null ? [] : await keptInstead(services.events, decider, result, writes[0]!, seed, label);
   if (kept.length === 0) return { state, events, replayed: false, result };

@@ -5,7 +5,7 @@ import type { ChannelMessage } from '../../kernel/projection';
 import { shardOf } from '../../lib/hash/shards';
 import { outboxStatement, writeOutbox } from '../../projections/runtime/outbox/outbox';
 import { ONE_ORDER } from '../../projections/runtime/outbox/order';
-import { turnOutbox } from '../../projections/runtime/outbox/partitions';
+import { rotateOutboxPartitions } from '../../projections/runtime/outbox/partitions';
 import { SubscribedChannels } from '../../realtime/runtime/delivery/subscribed-channels';
 import { Outbox, type PageBounds } from '../../realtime/runtime/delivery/outbox';
 import { compare, timed } from '../comparison';
@@ -36,7 +36,7 @@ async function measure(postgres: BenchPostgres, options: TrackOptions): Promise<
   await migrate(url);
   const db = new PostgresDatabase({ url, name: 'projector', size: Math.max(...PROJECTORS), pipeline: true });
   try {
-    await turnOutbox(db, KEEP_MS);
+    await rotateOutboxPartitions(db, KEEP_MS);
     const results = [];
     for (const projectors of PROJECTORS) {
       const contenders = [commits(db, '64 shards', projectors), commits(db, 'one lock', projectors)];

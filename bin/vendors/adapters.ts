@@ -21,7 +21,7 @@ import { createLiveChats } from '../../ingest/youtube/live-chats';
 import { createYoutubeQuota } from '../../ingest/youtube/quota';
 import type { ChannelEmotes } from '../../services/chat/emotes';
 import type { Settings } from '../../kernel/settings/settings';
-import { tellingNowPlaying } from '../../realtime/control/music';
+import { createNowPlayingPublisher } from '../../realtime/control/music';
 import { discordGateway } from '../../vendors/discord/gateway';
 import type { HttpClients } from '../../vendors/http/port';
 import { spotifyPlayer } from '../../vendors/spotify/player';
@@ -117,7 +117,7 @@ function othersOf(
     createStreamElementsAdapter(streamElementsApi(http, settings.streamelements)) as Adapter,
     createSpotifyAdapter({
       player: spotifyPlayer(http, settings.spotify),
-      nowPlaying: tellingNowPlaying(liveOf(engines, metrics)),
+      nowPlaying: createNowPlayingPublisher(liveOf(engines, metrics)),
       isOnAir: accountsOnAir(engines.projector_db),
       db: engines.projector_db,
     }) as Adapter,

@@ -36,17 +36,17 @@ export async function createSystemKey(
 }
 
 /** Maximum of listed keys. */
-const SHOWN = 20;
+const MAX_LISTED_KEYS = 20;
 
 /** The other system keys in the read model, newest first, a line each. */
 export async function otherSystemKeys({ db }: Pick<AdminServices, 'db'>, key_id: string): Promise<string[]> {
   const rows = await db.query<{ id: string; label: string; key_prefix: string; created_at: string }>(
     `select id, label, key_prefix, created_at from system_keys where id <> $1 order by created_at desc, id desc
      limit $2`,
-    [key_id, SHOWN + 1],
+    [key_id, MAX_LISTED_KEYS + 1],
   );
   const lines = rows.map(({ id, label, key_prefix, created_at }) => `${id} ${key_prefix}… ${label}, of ${created_at}`);
-  return rows.length > SHOWN ? [...lines.slice(0, SHOWN), '…'] : lines;
+  return rows.length > MAX_LISTED_KEYS ? [...lines.slice(0, MAX_LISTED_KEYS), '…'] : lines;
 }
 
 /** Revokes a system key. @throws AdminError for an unknown or revoked key */

@@ -20,27 +20,27 @@ export interface LoadOptions {
  * @throws SettingsError naming the key, for a bad value, an unknown key, or contradictory settings
  */
 export function loadSettings(options: LoadOptions): Settings {
-  const given = merge(readFile(resolve(options.cwd, 'lumio.config.json')), readEnvironment(options.env));
-  const { host = '127.0.0.1' } = given;
-  if (given.env === undefined && typeof host === 'string' && !isLoopback(host)) {
+  const loaded = merge(readFile(resolve(options.cwd, 'lumio.config.json')), readEnvironment(options.env));
+  const { host = '127.0.0.1' } = loaded;
+  if (loaded.env === undefined && typeof host === 'string' && !isLoopback(host)) {
     throw new SettingsError(
       `LUMIO_ENV: must be set (development or production) when LUMIO_HOST is not a loopback address (${host})`,
     );
   }
-  const development = (given.env ?? 'development') === 'development';
+  const development = (loaded.env ?? 'development') === 'development';
   const parse = (tree: Tree): Settings => {
     const parsed = SettingsSchema.safeParse(tree);
     if (!parsed.success) throw new SettingsError(explain(parsed.error.issues[0]!, Object.keys(options.env)));
     return parsed.data;
   };
-  const own = parse(given);
+  const own = parse(loaded);
   contradictions(own);
   const data_dir = resolve(options.cwd, own.data_dir);
   // Only now: development defaults are created in the data folder, where a refused start must leave nothing.
   const defaults = development
     ? merge({ ...DEVELOPMENT, outgoing: { allow_loopback: callsPrivate(own) } }, options.development?.(data_dir) ?? {})
     : {};
-  return besideOthers(parse(merge(defaults, { ...given, data_dir })));
+  return besideOthers(parse(merge(defaults, { ...loaded, data_dir })));
 }
 
 /**
@@ -67,8 +67,8 @@ function readFile(path: string): Tree {
 }
 
 /** `"webhooks.kick_secret": …` is `"webhooks": {"kick_secret": …}`. */
-function nested(given: Tree): Tree {
-  return Object.entries(given).reduce<Tree>((tree, [key, value]) => {
+function nested(loaded: Tree): Tree {
+  return Object.entries(loaded).reduce<Tree>((tree, [key, value]) => {
     const inner = isTree(value) ? nested(value) : value;
     const branch = key.split('.').reduceRight<unknown>((below, part) => ({ [part]: below }), inner);
     return merge(tree, branch as Tree);

@@ -110,7 +110,7 @@ export const createAccount = command({
       ownership,
       ownershipStream(user_id),
       { type: 'ownership:open', user_id, account_id, ...(await ownershipAllowance(services, user_id)) },
-      { also: () => [{ stream, expected: 'none', events: newEvents(context, stream, founded) }] },
+      { additionalWrites: () => [{ stream, expected: 'none', events: newEvents(context, stream, founded) }] },
     );
     const token = await setActiveAccountAndReissueToken({ ...founder, act }, services, { user_id }, account_id);
     await services.access.announce({ user_id });
@@ -180,13 +180,18 @@ export const dissolveAccount = command({
   async run({ input, caller, context, act, refuse }, services) {
     const { account_id, user_id } = caller;
     const profile = await readProfile(services.db, user_id);
-    const given = ({ name, owner_id }: typeof account.initial) => {
+    const precondition = ({ name, owner_id }: typeof account.initial) => {
       if (owner_id !== user_id) return refuse('NOT_THE_OWNER');
       return nameOf(name, profile) !== input.confirm_name && refuse('NAME_DIFFERS');
     };
     const connected = await load(services.events, connections, connectionsStream(account_id));
-    const also = (decided: readonly AccountEvent[]) => planMoves(context, services.events, decided);
-    await act(account, accountStream(account_id), { type: 'account:dissolve', user_id }, { given, also });
+    const additionalWrites = (decided: readonly AccountEvent[]) => planMoves(context, services.events, decided);
+    await act(
+      account,
+      accountStream(account_id),
+      { type: 'account:dissolve', user_id },
+      { precondition, additionalWrites },
+    );
     await services.access.announce({ account_id });
     // Every node drops the cached owners of its channels and shops, so that their deliveries are no longer accepted.
     for (const [platform, { platform_channel_id }] of connected?.state.channels ?? [])

@@ -77,14 +77,14 @@ export const assignLoginConnection = command({
     if (!mayFor(caller, user_id, 'login-assignments:create')) throw refuse('FOR_ANOTHER');
     const platform = await platformOfLogin(services, user_id, login_connection_id);
     // Checks membership first, so that a caller outside the account does not learn whether a login exists.
-    const given = ({ members }: typeof account.initial) => {
+    const precondition = ({ members }: typeof account.initial) => {
       if (!members.has(user_id)) return refuse('MEMBER_NOT_FOUND');
       if (platform === null) return refuse('LOGIN_NOT_FOUND');
       return platform !== provider && refuse('OTHER_PROVIDER');
     };
     const assignment_id = newId('login assignment');
     const assign = { type: 'account:assign_login', assignment_id, user_id, login_connection_id, provider } as const;
-    const { events } = await act(account, accountStream(account_id), assign, { given });
+    const { events } = await act(account, accountStream(account_id), assign, { precondition });
     const made = events.find((event) => event.type === 'account:login_assigned');
     if (made !== undefined)
       return {
@@ -139,12 +139,12 @@ export const setPrimaryLoginConnection = command({
     const { account_id, user_id } = caller;
     if (account_id === null) throw refuse('NO_ACCOUNT');
     const theirs = login_connection_id === null || (await platformOfLogin(services, user_id, login_connection_id));
-    const given = ({ owner_id }: typeof account.initial) => {
+    const precondition = ({ owner_id }: typeof account.initial) => {
       if (owner_id !== user_id) return refuse('NOT_THE_OWNER');
       return theirs === null && refuse('LOGIN_NOT_FOUND');
     };
     const set = { type: 'account:set_primary_login', login_connection_id, user_id } as const;
-    await act(account, accountStream(account_id), set, { given });
+    await act(account, accountStream(account_id), set, { precondition });
     const found = await accountOf(services.db, account_id);
     if (found === null) throw refuse('ACCOUNT_NOT_FOUND');
     return found;

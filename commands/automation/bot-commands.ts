@@ -94,7 +94,7 @@ function shown({ status: _status, command_id, ...command }: CommandState): BotCo
 function named(of: (state: CommandState) => DomainError | false | void) {
   let before: CommandState = botCommand.initial;
   return {
-    given(state: CommandState) {
+    precondition(state: CommandState) {
       before = state;
       return of(state);
     },

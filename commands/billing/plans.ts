@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { adminPermission, command, conflict, del, invalid, notFound, patch, post, put } from '../../app/operation';
-import { accountsUsing, AdminPlan, shownPlan } from '../../views/billing/plans';
+import { accountsUsing, AdminPlan, toPlanView } from '../../views/billing/plans';
 import { PLAN_FLAGS } from '../../domain/operators/feature-flags';
 import { isPlanLimit, NAMED_LIMITS, OTHER_LIMITS, UNBOUNDED } from '../../domain/billing/plan-limits';
 import { plan, type Plan, PLAN_SLUG, PLAN_SLUG_LENGTH, planStream, slugReservations } from '../../domain/billing/plans';
@@ -95,7 +95,7 @@ const restOf = ({ limits: _limits, ...input }: Edit) => ({
 /** Answer for a plan from its decided state, because the read model may be behind. */
 async function shown(db: Queryable, { plan_id, slug, offer, features }: Plan): Promise<AdminPlan> {
   const row = { id: plan_id, slug, ...offer!, features: Object.fromEntries(features) };
-  return shownPlan(row, await accountsUsing(db, plan_id));
+  return toPlanView(row, await accountsUsing(db, plan_id));
 }
 
 /** Source: spec doc2 §4.3. */

@@ -4,7 +4,7 @@ import { PLATFORMS } from '../../domain/common/vendors';
 import { SEND_ERRORS, sendChat } from '../../services/chat/send-chat';
 
 /** Longer than any platform takes; each has its own limit. */
-const MOST_CHARACTERS = 2_000;
+const MAX_CHARACTERS = 2_000;
 
 /** Source: spec doc2 §2.10. */
 const SendResult = z
@@ -34,7 +34,7 @@ export const sendChatToPlatform = command({
   input: z
     .object({
       platform: z.enum(PLATFORMS),
-      message: z.string().trim().min(1).max(MOST_CHARACTERS).describe('At most 500 characters, 200 at YouTube'),
+      message: z.string().trim().min(1).max(MAX_CHARACTERS).describe('At most 500 characters, 200 at YouTube'),
       reply_to_message_id: z.string().min(1).max(255).nullish().describe("The platform's id of a message"),
       live_chat_id: z
         .string()

@@ -10,7 +10,7 @@ const person = { platform: z.enum(PLATFORMS), platform_user_id: z.string().min(1
 const text = z.string().trim().min(1, 'text must not be empty').max(NOTE_LENGTH);
 const errors = { NOTE_NOT_FOUND: notFound('Note not found') };
 /** Notes of an account about one person. */
-const MOST_NOTES = 200;
+const MAX_NOTES = 200;
 
 /** Whether the person has room for another note; a repetition of one that was made needs none. */
 async function hasRoom(db: Pick<Queryable, 'query'>, { account_id, platform, platform_user_id }: NoteOf, id: string) {
@@ -20,7 +20,7 @@ async function hasRoom(db: Pick<Queryable, 'query'>, { account_id, platform, pla
     [account_id, platform, platform_user_id, id],
     'person-note-count',
   );
-  return row!.count < MOST_NOTES;
+  return row!.count < MAX_NOTES;
 }
 
 export const createPlatformUserNote = command({
@@ -30,7 +30,7 @@ export const createPlatformUserNote = command({
   guard,
   input: z.object({ ...person, text }),
   output: PersonNote,
-  errors: { TOO_MANY_NOTES: conflict(`There are at most ${MOST_NOTES} notes about a person`) },
+  errors: { TOO_MANY_NOTES: conflict(`There are at most ${MAX_NOTES} notes about a person`) },
   async run({ input, caller: { account_id, user_id }, context, act, newId, refuse }, { db }) {
     const note_id = newId('person-note');
     const about = { account_id, platform: input.platform, platform_user_id: input.platform_user_id };

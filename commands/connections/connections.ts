@@ -207,7 +207,7 @@ async function connect(
   if (kind === 'channel') {
     const channel = { ...of, platform: platform as ChannelPlatform, platform_channel_id: platform_user_id };
     return isNew(
-      await act(connections, stream, { type: 'connection:connect_channel', ...channel }, { step, given: full }),
+      await act(connections, stream, { type: 'connection:connect_channel', ...channel }, { step, precondition: full }),
     );
   }
   const bot = { ...of, platform: platform as BotPlatform, platform_user_id };

@@ -13,7 +13,7 @@ const platform = ProviderSlug;
  * Switches flags for everybody, and returns the provider afterwards. Each flag is a stream of its own, so a repetition
  * completes an interrupted call.
  */
-async function turn(
+async function switchProvider(
   { act, slug, to }: { act: Act; slug: string; to: ReadonlyMap<string, boolean> },
   services: Services,
 ): Promise<AdminProvider> {
@@ -58,7 +58,7 @@ export const adminUpdateProvider = command({
       if (!kinds.includes(kind)) throw refuse('NO_SUCH_KIND', { platform: slug, kind });
       to.set(`platform:${slug}:${kind}`, on);
     }
-    return turn({ act, slug, to }, services);
+    return switchProvider({ act, slug, to }, services);
   },
 });
 
@@ -72,6 +72,6 @@ export const adminUpdatePlatform = command({
   errors: PROVIDER_NOT_FOUND,
   async run({ input: { platform: named, enabled: on }, act, refuse }, services) {
     if (!PROVIDERS.some(({ slug }) => slug === named)) throw refuse('PROVIDER_NOT_FOUND');
-    return platformOf(await turn({ act, slug: named, to: new Map([[`platform:${named}`, on]]) }, services));
+    return platformOf(await switchProvider({ act, slug: named, to: new Map([[`platform:${named}`, on]]) }, services));
   },
 });

@@ -33,7 +33,7 @@ export const saveSeToken = command({
     const { state } = await act(seTokens, seTokensStream(account_id), save, {
       // Before the append, so that readers of the event find the token; under the decided id, because a concurrent call
       // may have saved the first token, or deleted the present one together with its secret.
-      async also(events) {
+      async additionalWrites(events) {
         for (const { token_id } of events) {
           await writeSeToken(services, token_id, token);
           written.add(token_id);

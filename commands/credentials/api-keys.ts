@@ -10,7 +10,7 @@ import {
   expiry,
   KEY_NOT_IN_VIEW,
   label,
-  requireRoom,
+  requireKeyQuota,
   scope,
   SCOPE_ERRORS,
   SESSION_ENDED,
@@ -60,7 +60,7 @@ export const createUserApiKey = command({
     const { permissions, expires_at } = await scopeOf(input, caller, context, services, refuse);
     const key_id = newId('api-key');
     const keys = 'api_keys where account_id = $1 and user_id = $2 and id <> $3';
-    await requireRoom(services, { keys, values: [account_id, user_id, key_id] }, refuse);
+    await requireKeyQuota(services, { keys, values: [account_id, user_id, key_id] }, refuse);
     const made_in = { credential_id: key_id, kind: 'api_key', account_id } as const;
     if (!(await recordOrigin(services.db, caller, made_in))) throw refuse('SESSION_ENDED');
     const made = generateKey('user_api_key');
@@ -98,7 +98,7 @@ export const updateUserApiKey = command({
     const [row] = await userApiKeys(services.db, caller, input.id);
     if (!row) throw refuse('KEY_NOT_FOUND');
     const rename = { type: 'api_key:rename', label: input.label } as const;
-    await act(apiKey, apiKeyStream(input.id), rename, { given: own(caller, refuse) });
+    await act(apiKey, apiKeyStream(input.id), rename, { precondition: own(caller, refuse) });
     return { ...row, label: input.label };
   },
 });
@@ -118,7 +118,7 @@ export const deleteUserApiKey = command({
       apiKey,
       apiKeyStream(input.id),
       { type: 'api_key:revoke' },
-      { given: own(caller, refuse), ...revokeBeforeAppend(services, input.id) },
+      { precondition: own(caller, refuse), ...revokeBeforeAppend(services, input.id) },
     );
     await services.access.announce({ credential_id: input.id });
     return { success: true };

@@ -64,7 +64,7 @@ export const TOO_MANY_KEYS = {
  * no command waits for that.
  * @param keys a table of keys with a condition on their owner, by `values`
  */
-export async function requireRoom(
+export async function requireKeyQuota(
   { db }: Pick<Services, 'db'>,
   { keys, values }: { keys: string; values: readonly string[] },
   refuse: Refuse<typeof TOO_MANY_KEYS>,
@@ -156,7 +156,7 @@ interface ShownKey {
  * read model lags. If the append fails the key is dead all the same, and listed until the call is repeated.
  */
 export const revokeBeforeAppend = ({ db }: Pick<Services, 'db'>, credential_id: string) => ({
-  async also() {
+  async additionalWrites() {
     await db.query('insert into revocations (credential_id) values ($1)', [credential_id]);
     return [];
   },

@@ -25,7 +25,7 @@ import {
   heldCheck,
   instantOf,
   KEY_NOT_IN_VIEW,
-  requireRoom,
+  requireKeyQuota,
   requireWithinOwnEnd,
   scope,
   SCOPE_ERRORS,
@@ -95,7 +95,7 @@ export const createPopoutToken = command({
     // Counts the active tokens that the caller made; a reactor keeps that table to end them with the membership.
     const keys = `member_tokens m where account_id = $1 and user_id = $2 and token_id <> $3
       and exists (select 1 from popout_tokens t where t.id = m.token_id and t.created_by = m.user_id)`;
-    await requireRoom({ db }, { keys, values: [account_id, created_by, token_id] }, refuse);
+    await requireKeyQuota({ db }, { keys, values: [account_id, created_by, token_id] }, refuse);
     const made_in = { credential_id: token_id, kind: 'popout_token', account_id } as const;
     if (!(await recordOrigin(db, caller, made_in))) throw refuse('SESSION_ENDED');
     const made = generateKey('popout');
@@ -157,7 +157,7 @@ export const updatePopoutToken = command({
     if (!row) throw refuse('TOKEN_NOT_FOUND');
     const expires_at = changes.expires_at === undefined ? undefined : instantOf(changes.expires_at);
     const requireHeld = await heldCheck(services.events, caller);
-    const given = (token: Token) => {
+    const precondition = (token: Token) => {
       if (token.account_id !== caller.account_id) return refuse('TOKEN_NOT_FOUND');
       if (expires_at === undefined || !endsLater(expires_at, token.expires_at)) return;
       if (caller.kind === 'popout') return refuse(caller.credential_id === id ? 'OWN_TOKEN' : 'OTHER_TOKEN');
@@ -172,7 +172,7 @@ export const updatePopoutToken = command({
         ...(changes.label !== undefined && { label: changes.label || null }),
         ...(expires_at !== undefined && { expires_at }),
       },
-      { given },
+      { precondition },
     );
     await services.access.announce({ account_id: caller.account_id });
     return { ...row, label: state.label, expires_at: state.expires_at && shownInstant(state.expires_at) };
@@ -189,7 +189,7 @@ export const deletePopoutToken = command({
   output: DeleteTokenResult,
   errors: TOKEN_NOT_FOUND,
   async run({ input: { id }, caller, act, refuse }, services) {
-    const options = { given: own(caller, refuse), ...revokeBeforeAppend(services, id) };
+    const options = { precondition: own(caller, refuse), ...revokeBeforeAppend(services, id) };
     await act(popoutToken, popoutTokenStream(id), { type: 'popout_token:revoke' }, options);
     await services.access.announce({ credential_id: id });
     return { success: true };

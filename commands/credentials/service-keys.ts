@@ -12,7 +12,7 @@ import {
   expiry,
   KEY_NOT_IN_VIEW,
   label,
-  requireRoom,
+  requireKeyQuota,
   scope,
   SCOPE_ERRORS,
   scopeOf,
@@ -57,7 +57,7 @@ export const createAccountServiceKey = command({
     const { permissions, expires_at } = await scopeOf(input, caller, context, services, refuse);
     const key_id = newId('service-key');
     const keys = 'service_keys where account_id = $1 and id <> $2';
-    await requireRoom(services, { keys, values: [account_id, key_id] }, refuse);
+    await requireKeyQuota(services, { keys, values: [account_id, key_id] }, refuse);
     const made = generateKey('service_key');
     const { events } = await act(serviceKey, serviceKeyStream(key_id), {
       type: 'service_key:create',
@@ -94,7 +94,7 @@ export const updateAccountServiceKey = command({
     const [row] = await accountServiceKeys(services.db, caller, input.id);
     if (!row) throw refuse('KEY_NOT_FOUND');
     const rename = { type: 'service_key:rename', label: input.label } as const;
-    const { events } = await act(serviceKey, serviceKeyStream(input.id), rename, { given: own(caller, refuse) });
+    const { events } = await act(serviceKey, serviceKeyStream(input.id), rename, { precondition: own(caller, refuse) });
     const [renamed] = events;
     if (renamed?.type !== 'account:service_key_updated') return row;
     return { ...row, label: renamed.label, updated_at: shownInstant(renamed.updated_at) };
@@ -111,7 +111,7 @@ export const deleteAccountServiceKey = command({
   output: DeleteTokenResult,
   errors: KEY_NOT_FOUND,
   async run({ input: { id }, caller, act, refuse }, services) {
-    const options = { given: own(caller, refuse), ...revokeBeforeAppend(services, id) };
+    const options = { precondition: own(caller, refuse), ...revokeBeforeAppend(services, id) };
     await act(serviceKey, serviceKeyStream(id), { type: 'service_key:revoke' }, options);
     await services.access.announce({ credential_id: id });
     return { success: true };

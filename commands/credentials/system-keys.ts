@@ -95,12 +95,12 @@ export const deleteSystemKey = command({
   output: DeleteTokenResult,
   errors: { KEY_NOT_FOUND: notFound('System key not found') },
   async run({ input: { id }, act, refuse }, services) {
-    const given = ({ status }: { status: string }) => status !== 'active' && refuse('KEY_NOT_FOUND');
+    const precondition = ({ status }: { status: string }) => status !== 'active' && refuse('KEY_NOT_FOUND');
     await act(
       systemKey,
       systemKeyStream(id),
       { type: 'system_key:revoke' },
-      { given, ...revokeBeforeAppend(services, id) },
+      { precondition, ...revokeBeforeAppend(services, id) },
     );
     await services.access.announce({ credential_id: id });
     return { success: true };

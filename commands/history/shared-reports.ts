@@ -61,7 +61,7 @@ export const createHistorySharedLink = command({
     if (session === undefined) throw refuse('REPORT_NOT_FOUND');
     const token = randomBytes(32).toString('base64url');
     const link_id = newId('shared-link');
-    const given = ({ account_id }: StreamSession) => {
+    const precondition = ({ account_id }: StreamSession) => {
       if (account_id !== caller.account_id) throw refuse('REPORT_NOT_FOUND');
     };
     const { events } = await act(
@@ -76,7 +76,7 @@ export const createHistorySharedLink = command({
         expires_at: new Date(context.now + input.duration_secs * 1000).toISOString(),
         created_by: actorOf(caller).user_id,
       },
-      { given },
+      { precondition },
     );
     const created = events.find((event) => event.type === 'stream_session:link_created');
     if (created?.token_hash !== hashToken(token)) throw refuse('LINK_NOT_SHOWN');

@@ -15,11 +15,16 @@ export const deleteHistoryReport = command({
   output: DeleteReportResult,
   errors: { REPORT_NOT_FOUND: notFound('Report not found'), REPORT_LIVE: conflict('A live stream cannot be deleted') },
   async run({ input: { id }, caller, act, refuse }, { db }) {
-    const given = ({ account_id }: StreamSession) => {
+    const precondition = ({ account_id }: StreamSession) => {
       if (account_id !== caller.account_id) throw refuse('REPORT_NOT_FOUND');
     };
     const session = await sessionState(db, caller.account_id, id);
-    await act(streamSession, streamSessionStream(session?.id ?? id), { type: 'stream_session:delete' }, { given });
+    await act(
+      streamSession,
+      streamSessionStream(session?.id ?? id),
+      { type: 'stream_session:delete' },
+      { precondition },
+    );
     return { success: true };
   },
 });

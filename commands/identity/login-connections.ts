@@ -93,7 +93,8 @@ export const disconnectLoginConnection = command({
       userStream(user_id),
       { type: 'user:disconnect_login', login_connection_id, removed_with, session_id },
       {
-        given: ({ logins }) => primary !== undefined && logins.has(login_connection_id) && refuse('PRIMARY_LOGIN'),
+        precondition: ({ logins }) =>
+          primary !== undefined && logins.has(login_connection_id) && refuse('PRIMARY_LOGIN'),
         reservations: loginReservations,
       },
     );

@@ -25,9 +25,9 @@ export const deleteSession = command({
       return { success: true };
     }
     // Not checked for a repetition, which would otherwise report the session that its first attempt ended as missing.
-    const given = (known: Session | null) =>
+    const precondition = (known: Session | null) =>
       (known?.user_id !== user_id || known.status === 'ended') && refuse('SESSION_NOT_FOUND');
-    await act(session, sessionStream(id), { type: 'session:end', reason: 'revoked' }, { given });
+    await act(session, sessionStream(id), { type: 'session:end', reason: 'revoked' }, { precondition });
     await services.access.announce({ credential_id: id });
     return { success: true };
   },

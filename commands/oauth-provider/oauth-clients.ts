@@ -249,10 +249,15 @@ async function deleteClient(
   given: (client: Client) => DomainError | false = () => false,
 ): Promise<void> {
   // Before the append, so that no crash leaves ended tokens valid.
-  const also = async () => {
+  const additionalWrites = async () => {
     await killClient(services.db, client_id);
     return [];
   };
-  await act(oauthClient, oauthClientStream(client_id), { type: 'oauth_client:delete' }, { given, also });
+  await act(
+    oauthClient,
+    oauthClientStream(client_id),
+    { type: 'oauth_client:delete' },
+    { precondition: given, additionalWrites },
+  );
   await services.access.announce({ credential_id: client_id });
 }

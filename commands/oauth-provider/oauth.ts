@@ -203,12 +203,12 @@ async function tokensForCode(asking: Asking): Promise<Tokens> {
     // A concurrent call has exchanged the code.
     throw error instanceof DomainError && error.reason === 'GRANT_OVER' ? refused('GRANT_REFUSED') : error;
   }
-  const given = await sign(asking, code, scopes, { refreshable: client.grant_types.includes('refresh_token') });
-  await openGrant(services.db, code, given.refresh && hashJti(given.refresh.jti), now);
+  const signed = await sign(asking, code, scopes, { refreshable: client.grant_types.includes('refresh_token') });
+  await openGrant(services.db, code, signed.refresh && hashJti(signed.refresh.jti), now);
   await endSurplusGrants(asking, code);
   // The session, or the client, may have ended since the user agreed.
   if ((await livingGrant(services.db, grant_id, now)) === null) throw refused('GRANT_REFUSED');
-  return shown(given, scopes, now);
+  return shown(signed, scopes, now);
 }
 
 /**
@@ -234,12 +234,12 @@ async function tokensForRefresh(asking: Asking): Promise<Tokens> {
     await endGrant(asking, grant, 'refresh_token_reused');
     throw refused('GRANT_REFUSED');
   }
-  const scopes = within(input.scope, grant.scopes);
-  const given = await sign(asking, grant, scopes, { refreshable: true, jti });
-  const moved = repeated || (await rotateGrant(services.db, grant_id, presented, hashJti(given.refresh!.jti), now));
+  const scopes = grantedScopes(input.scope, grant.scopes);
+  const signed = await sign(asking, grant, scopes, { refreshable: true, jti });
+  const moved = repeated || (await rotateGrant(services.db, grant_id, presented, hashJti(signed.refresh!.jti), now));
   // A concurrent call has exchanged the token.
   if (!moved) throw refused('GRANT_REFUSED');
-  return shown(given, scopes, now);
+  return shown(signed, scopes, now);
 }
 
 /** Tokens for the client's own account, without a user. */
@@ -247,7 +247,7 @@ async function tokensForClient(asking: Asking): Promise<Tokens> {
   const { input, context, services } = asking;
   const { client_id, account_id, scopes: registered } = await clientOf(asking, 'client_credentials');
   if (account_id === null) throw refused('CLIENT_MAY_NOT');
-  const scopes = within(input.scope, registered);
+  const scopes = grantedScopes(input.scope, registered);
   const { now } = context;
   const access = await services.tokens.sign(
     { sub: client_id, account_id, session_id: null, use: 'access', client: { client_id, grant_id: null, scopes } },
@@ -258,10 +258,10 @@ async function tokensForClient(asking: Asking): Promise<Tokens> {
 }
 
 /** @throws DomainError for a scope outside the grant */
-function within(scope: string | null | undefined, given: readonly string[]): string[] {
-  const wanted = scope ? scope.split(' ').filter(Boolean) : [...given];
-  if (wanted.length === 0 || wanted.some((name) => !given.includes(name))) throw refused('SCOPE_REFUSED');
-  return given.filter((name) => wanted.includes(name));
+function grantedScopes(scope: string | null | undefined, signed: readonly string[]): string[] {
+  const wanted = scope ? scope.split(' ').filter(Boolean) : [...signed];
+  if (wanted.length === 0 || wanted.some((name) => !signed.includes(name))) throw refused('SCOPE_REFUSED');
+  return signed.filter((name) => wanted.includes(name));
 }
 
 interface Given {

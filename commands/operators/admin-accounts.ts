@@ -90,8 +90,8 @@ export const adminDeleteAccount = command({
   async run({ input: { id: account_id }, caller, context }, services) {
     const { act } = onAccount({ caller, context }, services, account_id);
     const dissolve = { type: 'account:dissolve', user_id: null } as const;
-    const also = (decided: readonly AccountEvent[]) => planMoves(context, services.events, decided);
-    await act(account, accountStream(account_id), dissolve, { also });
+    const additionalWrites = (decided: readonly AccountEvent[]) => planMoves(context, services.events, decided);
+    await act(account, accountStream(account_id), dissolve, { additionalWrites });
     await services.access.announce({ account_id });
     return true;
   },
@@ -215,12 +215,12 @@ export const adminUpdateAccountOverrides = command({
     // Validates the limits before the features are appended.
     const of_limits = Object.fromEntries((limits ?? []).map(({ name, value }) => [name, value ?? null]));
     const of_features = Object.fromEntries((features ?? []).map(({ key, enabled }) => [key, enabled ?? null]));
-    const given = (state: typeof account.initial) => {
+    const precondition = (state: typeof account.initial) => {
       const now = new Date(context.now).toISOString();
       account.decide(state, { type: 'account:set_limit_overrides', overrides: of_limits, now });
     };
     const set_features = { type: 'account:set_feature_overrides', overrides: of_features } as const;
-    await act(account, stream, set_features, { step: 'features', given });
+    await act(account, stream, set_features, { step: 'features', precondition });
     const set_limits = { type: 'account:set_limit_overrides', overrides: of_limits } as const;
     await act(account, stream, set_limits, { step: 'limits' });
     if (allowed !== undefined)

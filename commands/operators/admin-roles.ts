@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { AdminRole, holdersOf, keyOf, permissionsOf, shownRole } from '../../views/operators/admin-roles';
+import { AdminRole, holdersOf, keyOf, permissionsOf, toRoleView } from '../../views/operators/admin-roles';
 import type { Caller } from '../../access/authentication/caller';
 import { adminPermission, command, conflict, del, forbidden, invalid, notFound } from '../../app/operation';
 import { patch, post, put, type Refuse } from '../../app/operation';
@@ -59,7 +59,7 @@ export const adminCreateRole = command({
     const role_id = newId('admin-role');
     const create = { type: 'admin_role:create', role_id, name, description, permissions } as const;
     const { state } = await act(adminRole, adminRoleStream(role_id), create, { reservations: adminRoleReservations });
-    return shownRole(db, state);
+    return toRoleView(db, state);
   },
 });
 
@@ -84,7 +84,7 @@ export const adminUpdateRole = command({
     const held = own?.state.admin_roles ?? new Set<string>();
     const update = { type: 'admin_role:update', ...changes } as const;
     const { state } = await act(adminRole, adminRoleStream(id), update, {
-      given(role) {
+      precondition(role) {
         if (role.status !== 'there') return refuse('ADMIN_ROLE_NOT_FOUND');
         if (changes.permissions === undefined) return;
         const before = new Set(permissionsOf(role));
@@ -98,7 +98,7 @@ export const adminUpdateRole = command({
       reservations: adminRoleReservations,
     });
     for (const user_id of await holdersOf(db, state.key)) await access.announce({ user_id });
-    return shownRole(db, state);
+    return toRoleView(db, state);
   },
 });
 
@@ -118,7 +118,7 @@ export const adminDeleteRole = command({
       adminRoleStream(id),
       { type: 'admin_role:delete' },
       {
-        given(role) {
+        precondition(role) {
           if (role.status !== 'there') return refuse('ADMIN_ROLE_NOT_FOUND');
           if (!role.is_system) requireHeld(caller, known(role), refuse);
         },
@@ -182,7 +182,10 @@ export const adminUnassignUserRole = command({
       user,
       userStream(user_id),
       { type: 'user:remove_admin_role', role },
-      { also: () => (role === SUPER_ADMIN.key ? superAdminRemovalWrites(services, request.context, user_id) : []) },
+      {
+        additionalWrites: () =>
+          role === SUPER_ADMIN.key ? superAdminRemovalWrites(services, request.context, user_id) : [],
+      },
     );
     await services.access.announce({ user_id });
     return events.length > 0;

@@ -140,13 +140,18 @@ export const adminDeleteUser = command({
   },
   async run({ input: { id: user_id }, caller, context, act, refuse }, services) {
     // The roles that this deletion removes: a list read before it may lack one assigned a moment ago.
-    const also = async (decided: readonly UserEvent[]) => {
+    const additionalWrites = async (decided: readonly UserEvent[]) => {
       const taken = decided.flatMap((event) => (event.type === 'user:admin_role_removed' ? [event.role] : []));
       const admin_roles = new Set(taken);
       await requireWithin(services, caller, admin_roles, refuse);
       return userDeletionWrites(services, context, user_id, { admin_roles });
     };
-    await act(user, userStream(user_id), { type: 'user:delete' }, { reservations: loginReservations, also });
+    await act(
+      user,
+      userStream(user_id),
+      { type: 'user:delete' },
+      { reservations: loginReservations, additionalWrites },
+    );
     await services.access.announce({ user_id });
     return true;
   },
@@ -170,11 +175,14 @@ export const adminDisconnectLoginConnection = command({
   },
   async run({ input: { user_id, login_connection_id }, caller, act, refuse }, services) {
     const disconnect = { type: 'user:disconnect_login', login_connection_id } as const;
-    const also = async (_decided: readonly UserEvent[], { admin_roles }: User) => {
+    const additionalWrites = async (_decided: readonly UserEvent[], { admin_roles }: User) => {
       await requireWithin(services, caller, admin_roles, refuse);
       return [];
     };
-    const { events } = await act(user, userStream(user_id), disconnect, { reservations: loginReservations, also });
+    const { events } = await act(user, userStream(user_id), disconnect, {
+      reservations: loginReservations,
+      additionalWrites,
+    });
     await endRemovedLogins(act, services, events);
     return true;
   },

@@ -60,7 +60,7 @@ export const createUserRole = command({
       const create = { type: 'user_role:create', role_id, slug, name, description, permissions } as const;
       try {
         const { state } = await act(userRole, userRoleStream(role_id), create, {
-          given() {
+          precondition() {
             requireRoleGrantable(caller, permissionsAfter([], permissions, isUserRolePermission), refuse);
             return others.some((other) => sameName(other.name)) && refuse('TAKEN');
           },
@@ -91,7 +91,7 @@ export const updateUserRole = command({
   async run({ input: { id, ...changes }, caller, act, refuse }, services) {
     const update = { type: 'user_role:update', ...changes } as const;
     const { state, events } = await act(userRole, userRoleStream(id), update, {
-      given(role) {
+      precondition(role) {
         if (role.status !== 'there') return refuse('USER_ROLE_NOT_FOUND');
         const before = new Set(role.permissions);
         const after = permissionsAfter([...before], changes.permissions ?? [...before], isUserRolePermission);

@@ -125,7 +125,7 @@ export const patchOverlayLayers = command({
       layers,
       layersStream(overlay_id),
       { type: 'layers:patch', ...of, layers: sent },
-      { given },
+      { precondition: given },
     );
     return shown(overlay_id, state);
   },

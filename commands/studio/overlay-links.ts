@@ -65,7 +65,7 @@ export const deleteOverlaySharedLink = command({
     if (link?.role === 'viewer') throw refuse('NOT_AN_EDITOR');
     // A repetition finds no row any more, and is answered by its own event.
     const given = () => link === undefined && refuse('LINK_NOT_FOUND');
-    await act(overlays, overlaysStream(account_id), { type: 'overlay:unshare', link_id: id }, { given });
+    await act(overlays, overlaysStream(account_id), { type: 'overlay:unshare', link_id: id }, { precondition: given });
     return { success: true };
   },
 });

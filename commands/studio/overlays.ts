@@ -128,7 +128,12 @@ export const deleteOverlay = command({
     if (found !== undefined) await revokeBoundTokens(services, { account_id, resource_id: id });
     // A repetition finds no row any more, and is answered by its own event.
     const given = () => found === undefined && refuse('OVERLAY_NOT_FOUND');
-    await act(overlays, overlaysStream(account_id), { type: 'overlay:delete', overlay_id: id }, { given });
+    await act(
+      overlays,
+      overlaysStream(account_id),
+      { type: 'overlay:delete', overlay_id: id },
+      { precondition: given },
+    );
     return { success: true };
   },
 });
@@ -195,7 +200,7 @@ export const duplicateOverlay = command({
         most: await limitOf(db, account_id, 'max_overlays'),
       },
       {
-        also: () =>
+        additionalWrites: () =>
           copied.length === 0 ? [] : [{ stream, expected: 'none', events: newEvents(context, stream, copied) }],
       },
     );

@@ -14,7 +14,7 @@ import { Sound, soundOf } from '../../views/studio/sounds';
 const SOUNDS = feature('feature:sounds');
 const SOUND_NOT_FOUND = { SOUND_NOT_FOUND: notFound('Sound not found') };
 /** No plan allows larger files. */
-const MOST_BYTES = 100 * 1024 * 1024;
+const MAX_BYTES = 100 * 1024 * 1024;
 /** JSON of a waveform. */
 const MAX_WAVEFORM = 16 * 1024;
 const name = z.string().trim().min(1).max(100);
@@ -30,7 +30,7 @@ export const createSound = command({
   graphql: null,
   takes: upload({
     file: 'file',
-    most_bytes: MOST_BYTES,
+    most_bytes: MAX_BYTES,
     mostBytes: (account_id, db) => limitOf(db, account_id!, 'max_sound_file_size'),
     too_large_status: 400,
     sniff: sniffSound,

@@ -20,7 +20,7 @@ import { BadImage, encodedAgain, MAX_PIXELS } from '../../services/studio/images
 import { Upload } from '../../views/studio/uploads';
 
 /** No plan allows larger files. */
-const MOST_BYTES = 100 * 1024 * 1024;
+const MAX_BYTES = 100 * 1024 * 1024;
 const MAX_FILENAME = 255;
 
 const IMAGE_ERRORS = {
@@ -58,7 +58,7 @@ export const createUpload = command({
   graphql: null,
   takes: upload({
     file: 'file',
-    most_bytes: MOST_BYTES,
+    most_bytes: MAX_BYTES,
     mostBytes: (account_id, db) => limitOf(db, account_id!, 'max_upload_size_bytes'),
     sniff: sniffUpload,
     content_types: [...UPLOAD_TYPES],

@@ -98,7 +98,7 @@ async function createdWidget(
       ...{ widget_id, account_id, created_by: actorOf(caller).user_id, widget_type: slug, name: made.name },
       ...{ token_id: newId('token'), token_hash: token.hash, config: JSON.stringify(made.config) },
     },
-    { also: () => countWrites(context, store, { type: 'widget_count:add', widget_id, account_id }) },
+    { additionalWrites: () => countWrites(context, store, { type: 'widget_count:add', widget_id, account_id }) },
   );
   if (createdIn(events)?.token_hash !== token.hash) throw refuse('TOKEN_NOT_SHOWN', { id: widget_id });
   const at = new Date(context.now).toISOString();
@@ -135,10 +135,13 @@ export const createWidget = command({
     if (type === undefined) throw refuse('UNKNOWN_TYPE');
     if (type.flag !== null && !(await services.features.enabled(type.flag, account_id)))
       throw refuse('TYPE_DISABLED', { flag: type.flag });
-    const given = (input.config ?? {}) as JsonObject;
-    const problem = configProblem(type, given);
+    const sent_config = (input.config ?? {}) as JsonObject;
+    const problem = configProblem(type, sent_config);
     if (problem !== null) throw refuse('BAD_CONFIG', { problem });
-    return createdWidget(creating, services, type, { name: input.name ?? type.name, config: fullConfig(type, given) });
+    return createdWidget(creating, services, type, {
+      name: input.name ?? type.name,
+      config: fullConfig(type, sent_config),
+    });
   },
 });
 
@@ -188,13 +191,18 @@ export const deleteWidget = command({
     if (found?.role === 'viewer') throw refuse('NOT_AN_EDITOR');
     if (found !== undefined) await revokeBoundTokens({ db, access }, { account_id, resource_id: id });
     // A repetition finds no row any more, and is answered by its own event.
-    const given = (state: WidgetState) => {
+    const sent_config = (state: WidgetState) => {
       const is_hidden = found === undefined && state.status === 'active';
       if (is_hidden || state.account_id !== account_id) throw refuse('WIDGET_NOT_FOUND');
     };
     const remove = { type: 'widget_count:remove' as const, widget_id: id, account_id };
     const also = () => countWrites(context, services.events, remove);
-    await act(widget, widgetStream(id), { type: 'widget:delete' }, { given, also });
+    await act(
+      widget,
+      widgetStream(id),
+      { type: 'widget:delete' },
+      { precondition: sent_config, additionalWrites: also },
+    );
     return { success: true };
   },
 });

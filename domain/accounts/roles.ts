@@ -66,7 +66,7 @@ export interface Role {
  */
 export type Grantor = { user_id: string | null; permissions: Iterable<string> } | null;
 
-interface Said {
+interface RoleDetail {
   name: string;
   description: string | null;
   color: string;
@@ -74,8 +74,8 @@ interface Said {
 }
 
 export type RoleCommand =
-  | ({ type: 'account:create_role'; role_id: string; by: Grantor; now: string } & Said)
-  | { type: 'account:change_role'; role_id: string; changes: Partial<Said>; by: Grantor; now: string }
+  | ({ type: 'account:create_role'; role_id: string; by: Grantor; now: string } & RoleDetail)
+  | { type: 'account:change_role'; role_id: string; changes: Partial<RoleDetail>; by: Grantor; now: string }
   | { type: 'account:delete_role'; role_id: string; now: string };
 
 /** Of a role that was given no other. */

@@ -5,7 +5,7 @@ import { findLinks } from './links';
 const MENTION = /(?<![\p{L}\p{N}_@./])@[\p{L}\p{N}_][\p{L}\p{N}_.-]{0,99}/gu;
 const AFTER_NAME = /[.-]+$/u;
 
-interface Found {
+interface TextMatch {
   index: number;
   part: ChatPart;
 }
@@ -19,8 +19,8 @@ export function textParts(text: string): ChatPart[] {
   const plain = (to: number) => {
     if (to > from) parts.push({ type: 'text', text: text.slice(from, to) });
   };
-  const links = findLinks(text).map(({ index, ...link }): Found => ({ index, part: { type: 'link', ...link } }));
-  const mentions = [...text.matchAll(MENTION)].map(({ index, 0: name }): Found => ({ index, part: mention(name) }));
+  const links = findLinks(text).map(({ index, ...link }): TextMatch => ({ index, part: { type: 'link', ...link } }));
+  const mentions = [...text.matchAll(MENTION)].map(({ index, 0: name }): TextMatch => ({ index, part: mention(name) }));
   for (const { index, part } of [...links, ...mentions].sort((a, b) => a.index - b.index)) {
     if (index < from) continue;
     plain(index);

@@ -31,8 +31,8 @@ export const loginKey = ({ provider, identity }: Pick<Login, 'provider' | 'ident
 const of = { user_id: z.uuid(), login_connection_id: z.uuid() };
 const who = { provider: z.enum(LOGIN_PROVIDERS), identity: z.string() };
 
-const told_apart = { by: ['login_connection_id'] } as const;
-const audited = { audit: { ...told_apart, omit: ['identity'] } } as const;
+const by_connection = { by: ['login_connection_id'] } as const;
+const audited = { audit: { ...by_connection, omit: ['identity'] } } as const;
 
 /** Logins of a person. The provider's profile and tokens are rows (services/oauth/login-grants.ts). */
 export const userLoginEvents = {
@@ -56,8 +56,8 @@ export const userLoginEvents = {
     { ...audited, version: 2, upcast: [(data) => ({ ...data, removed_with: null, session_id: null })] },
   ),
   /** The provider refuses the tokens that are kept: nothing is done with this login until its person was there. */
-  'user:login_reconnect_required': event({ ...of, required_at: instant() }, { audit: told_apart }),
-  'user:login_reconnect_cleared': event({ ...of, cleared_at: instant() }, { audit: told_apart }),
+  'user:login_reconnect_required': event({ ...of, required_at: instant() }, { audit: by_connection }),
+  'user:login_reconnect_cleared': event({ ...of, cleared_at: instant() }, { audit: by_connection }),
 };
 type UserLoginEvent = Extract<UserEvent, { type: keyof typeof userLoginEvents }>;
 

@@ -5,7 +5,7 @@ import { MoveCounts, type Moves } from './moves';
 /** A hold as the database reports it: kind, name, holder (null: it ended), next holder, number of the change. */
 export type ChangedHold = [kind: string, name: string, member: string | null, wanted_by: string | null, change: number];
 
-export interface LivingMembers {
+export interface LiveMembers {
   all: ReadonlySet<string>;
   by_kind: ReadonlyMap<string, readonly string[]>;
 }
@@ -95,7 +95,7 @@ export class KindView {
   }
 
   /** Names whose work must end here: this process no longer holds them, or another active one wants them. */
-  lost({ all }: LivingMembers): string[] {
+  lost({ all }: LiveMembers): string[] {
     if (!this.unsettled) return [];
     return [...this.working].filter((name) => {
       const hold = this.holds.get(name);
@@ -104,7 +104,7 @@ export class KindView {
   }
 
   /** @param regular whether a whole round has passed, and names may be taken over from other members */
-  plan({ all, by_kind }: LivingMembers, regular: boolean): Pick<Division, 'take' | 'want'> {
+  plan({ all, by_kind }: LiveMembers, regular: boolean): Pick<Division, 'take' | 'want'> {
     const members = by_kind.get(this.kind) ?? [];
     if (!this.unsettled || !this.active || !members.includes(this.me)) return { take: [], want: [] };
     const { take, want, waiting, filling } = divide({

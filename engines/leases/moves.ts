@@ -3,10 +3,10 @@ export interface Moves {
   taken: string[];
   /** Number of those that another member held before. */
   taken_over: number;
-  given: string[];
+  returned: string[];
 }
 
-const noMoves = (): Moves => ({ taken: [], taken_over: 0, given: [] });
+const noMoves = (): Moves => ({ taken: [], taken_over: 0, returned: [] });
 
 /** Counts the pieces of one kind that this process takes and gives back. */
 export class MoveCounts {
@@ -30,7 +30,7 @@ export class MoveCounts {
   }
 
   lose(name: string): void {
-    if (this.held.delete(name)) this.moves.given.push(name);
+    if (this.held.delete(name)) this.moves.returned.push(name);
   }
 
   /** Another member's hold has ended. */

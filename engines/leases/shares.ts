@@ -5,7 +5,7 @@ import type { Queryable } from '../postgres/port';
 import type { ProcessSession } from '../postgres/process-session';
 import type { Wakeups } from '../wakeups/port';
 import type { Division } from './division';
-import { type ChangedHold, KindView, kindOf, type LivingMembers } from './kind-view';
+import { type ChangedHold, KindView, kindOf, type LiveMembers } from './kind-view';
 import { type Campaign, type Shares, WORK_CHANGED } from './port';
 
 export interface SharesOptions {
@@ -27,7 +27,7 @@ const LEAVE_WITHIN_MS = 2000;
 /** Names in a line of the log; the others are counted. */
 const NAMED = 5;
 
-interface Offered {
+interface OfferedLease {
   work: (signal: AbortSignal) => Promise<void>;
   /** Present while the piece is held: `end` ends the work, `ended` resolves when it has ended. */
   held?: { ending: AbortController; ended: Promise<void> };
@@ -52,7 +52,7 @@ interface Seen {
 export function createPostgresShares(options: SharesOptions): Shares {
   const { db, session, wakeups, log, heartbeat_ms = 3000 } = options;
   const member = randomUUID();
-  const offers = new Map<string, Offered>();
+  const offers = new Map<string, OfferedLease>();
   const kinds = new Map<string, KindView>();
   let balancing: Promise<void> = Promise.resolve();
   /** A round waits already; further calls share it. */
@@ -113,7 +113,7 @@ export function createPostgresShares(options: SharesOptions): Shares {
   }
 
   /** Brings the views up to date. */
-  async function look(views: readonly KindView[]): Promise<{ joined: boolean; living: LivingMembers }> {
+  async function look(views: readonly KindView[]): Promise<{ joined: boolean; living: LiveMembers }> {
     // A member of the previous release changes holds without a number.
     if (older || performance.now() - looked_at > REMEMBERED_MS) for (const view of views) view.reset();
     const asked_at = performance.now();
@@ -140,7 +140,7 @@ export function createPostgresShares(options: SharesOptions): Shares {
     const members = JSON.stringify(seen.members.sort(([one], [other]) => (one < other ? -1 : 1)));
     if (members !== known_members) for (const view of views) view.membersChanged();
     known_members = members;
-    return { joined: seen.joined, living: livingOf(seen.members) };
+    return { joined: seen.joined, living: liveMembersOf(seen.members) };
   }
 
   /** Whether something was given back, or is wanted from another member. */
@@ -158,7 +158,7 @@ export function createPostgresShares(options: SharesOptions): Shares {
   }
 
   function report(view: KindView): void {
-    const { taken, taken_over, given } = view.takeMoves();
+    const { taken, taken_over, returned: given } = view.takeMoves();
     if (taken.length + given.length === 0) return;
     const counts = { taken: taken.length, taken_over, given: given.length, held: view.mine.size };
     log.info({ kind: view.kind, member, ...counts, names: [...taken, ...given].slice(0, NAMED) }, 'work changed hands');
@@ -178,7 +178,7 @@ export function createPostgresShares(options: SharesOptions): Shares {
     offered.held = { ending, ended: doWork(name, offered, ending.signal) };
   }
 
-  async function doWork(name: string, { work }: Offered, signal: AbortSignal): Promise<void> {
+  async function doWork(name: string, { work }: OfferedLease, signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       try {
         await work(signal);
@@ -190,7 +190,7 @@ export function createPostgresShares(options: SharesOptions): Shares {
   }
 
   /** Ends the work of a piece that another process should have, or has; then gives the piece back. */
-  function giveUp(name: string, offered: Offered | undefined): void {
+  function giveUp(name: string, offered: OfferedLease | undefined): void {
     const held = offered?.held;
     if (!held || held.ending.signal.aborted) return;
     held.ending.abort();
@@ -221,7 +221,7 @@ export function createPostgresShares(options: SharesOptions): Shares {
     offer(name, work) {
       if (closed) throw new Error('the division of work is closed');
       if (offers.has(name)) throw new Error(`the piece of work ${name} is offered twice`);
-      const offered: Offered = { work };
+      const offered: OfferedLease = { work };
       offers.set(name, offered);
       viewOf(name).offer(name);
       begin();
@@ -263,7 +263,7 @@ export function createPostgresShares(options: SharesOptions): Shares {
   };
 }
 
-function livingOf(members: Seen['members']): LivingMembers {
+function liveMembersOf(members: Seen['members']): LiveMembers {
   const by_kind = new Map<string, string[]>();
   for (const [member, kinds] of members)
     for (const kind of kinds) by_kind.set(kind, [...(by_kind.get(kind) ?? []), member]);

@@ -27,7 +27,7 @@ export class Buckets<Value> {
 
   set(bucket: string, value: Value): void {
     this.values.set(bucket, value);
-    if (this.values.size > this.most) this.makeRoom();
+    if (this.values.size > this.most) this.ensureCapacity();
     this.timer ??= setTimeout(() => this.sweep(), SWEEP_MS).unref();
   }
 
@@ -49,7 +49,7 @@ export class Buckets<Value> {
   }
 
   /** Deletes the older half in one pass: one at a time, each deletion would scan the entries deleted before it. */
-  private makeRoom(): void {
+  private ensureCapacity(): void {
     this.forgetOver();
     let too_many = this.values.size <= this.most ? 0 : Math.ceil(this.most / 2);
     for (const bucket of this.values.keys()) {

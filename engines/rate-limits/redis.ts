@@ -35,8 +35,8 @@ export function createRedisRateLimits({ link, prefix }: { link: RedisLink; prefi
   return {
     async pace(bucket, limit, units = 1) {
       if (!link.usable()) return alone.pace(bucket, limit, units);
-      const given = [(units * FULL_MS) / limit, FULL_MS, LONGEST_WAIT_MS];
-      const wait_ms = link.client.eval(PACE, 1, `${prefix}pace:${bucket}`, ...given) as Promise<number>;
+      const parameters = [(units * FULL_MS) / limit, FULL_MS, LONGEST_WAIT_MS];
+      const wait_ms = link.client.eval(PACE, 1, `${prefix}pace:${bucket}`, ...parameters) as Promise<number>;
       return wait_ms.catch(() => alone.pace(bucket, limit, units));
     },
     take(bucket, cost, limit_per_minute) {

@@ -5,7 +5,7 @@ import type { Metrics } from '../metrics/port';
 /**
  * A command was rejected without being sent: no connection, or the server was silent and has not answered a ping since.
  */
-export class RedisAway extends Error {
+export class RedisUnavailable extends Error {
   constructor() {
     super('Redis does not answer');
     this.name = 'RedisAway';
@@ -66,7 +66,7 @@ class BoundedRedis extends Redis {
     // ioredis itself would send some commands (PUBLISH, SUBSCRIBE) on a connection that has not answered yet.
     const refused = this.status === 'ready' ? this.suspect && command.name !== 'ping' : !HANDSHAKE.has(command.name);
     if (refused) {
-      command.reject(new RedisAway());
+      command.reject(new RedisUnavailable());
       return command.promise;
     }
     // The caller handles the promise; this handler only detects a silent server.

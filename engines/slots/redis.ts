@@ -30,7 +30,7 @@ export function createRedisSlots(options: NodeOptions): Slots {
   const counts = new SlotCounts();
   /** Buckets whose count differs from the count in Redis. */
   const untold = new Set<string>();
-  let telling = false;
+  let reporting = false;
   const keyOf = (bucket: string) => `${prefix}slots:${bucket}`;
 
   const node: NodeHeartbeat = new NodeHeartbeat(options, {
@@ -41,8 +41,8 @@ export function createRedisSlots(options: NodeOptions): Slots {
   });
 
   async function tell(): Promise<void> {
-    if (telling || !link.usable()) return;
-    telling = true;
+    if (reporting || !link.usable()) return;
+    reporting = true;
     try {
       while (untold.size > 0) {
         const page = [...untold].slice(0, PAGE);
@@ -62,7 +62,7 @@ export function createRedisSlots(options: NodeOptions): Slots {
     } catch (error) {
       log.debug({ err: error }, 'counts of slots could not be told; the next beat tells them');
     } finally {
-      telling = false;
+      reporting = false;
     }
   }
 
@@ -85,8 +85,8 @@ export function createRedisSlots(options: NodeOptions): Slots {
         return true;
       }
       try {
-        const given = [node.name, count, limit, node.keyOf(''), HEARTBEAT_TTL_MS];
-        if ((await link.client.eval(TAKE, 1, keyOf(bucket), ...given)) === 1) return true;
+        const parameters = [node.name, count, limit, node.keyOf(''), HEARTBEAT_TTL_MS];
+        if ((await link.client.eval(TAKE, 1, keyOf(bucket), ...parameters)) === 1) return true;
         giveBack(bucket);
         return false;
       } catch (error) {

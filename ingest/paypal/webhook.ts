@@ -1,6 +1,6 @@
 import { INSTALLATION, TOPICS } from '../../domain/common/records';
 import { ApiError } from '../../kernel/errors';
-import { type DeliveryVerification, VerificationAway } from '../../vendors/paypal/port';
+import { type DeliveryVerification, VerificationUnavailable } from '../../vendors/paypal/port';
 import { eventTime } from '../runtime/parse/times';
 import type { WebhookSettings } from '../runtime/webhook/vendors';
 import * as webhook from '../runtime/webhook/webhook';
@@ -27,7 +27,7 @@ export function createPaypalWebhook(
       const own = await verification
         .isOwn({ ...transmission, webhook_id: paypal_webhook_id, event })
         .catch((error: unknown) => {
-          if (!(error instanceof VerificationAway)) throw error;
+          if (!(error instanceof VerificationUnavailable)) throw error;
           throw new ApiError('INTERNAL_SERVER_ERROR', error.message, {
             status: 503,
             retry_after_seconds: error.retry_after_seconds,

@@ -38,14 +38,14 @@ export function createStreamElementsAdapter(
   api: StreamElementsApi,
   timings: Partial<StreamElementsTimings> = {},
 ): Adapter<TipsSession> {
-  const given = { ...TIMINGS, ...timings };
+  const effective = { ...TIMINGS, ...timings };
 
   async function open(link: Link, kept: Kept | null): Promise<TipsSession> {
     const room = await withToken(
       (refused) => link.token(refused),
       (token) => api.channel(token),
     );
-    const session = new TipsSession(api, link, room, given);
+    const session = new TipsSession(api, link, room, effective);
     try {
       await session.begin();
       // A new token may belong to another channel, whose tips are not the missed ones.

@@ -38,14 +38,14 @@ const AHEAD_MS = 300_000;
  * replays the newest items, of which those after the last stored one count.
  */
 export function createTrovoAdapter({ api, timings }: TrovoAdapterDeps): Adapter<TrovoSession> {
-  const given = { ...TIMINGS, ...timings };
+  const effective = { ...TIMINGS, ...timings };
 
   async function open(link: Link, since: number, resuming: boolean): Promise<TrovoSession> {
     const late = () => new LinkLost('Trovo’s chat did not open in time.');
-    const token = await withTimeout(chatToken(link), given.open_ms, late);
-    const session = new TrovoSession(link, api.chat(), { since, resuming }, given);
+    const token = await withTimeout(chatToken(link), effective.open_ms, late);
+    const session = new TrovoSession(link, api.chat(), { since, resuming }, effective);
     try {
-      await withTimeout(session.authorised(token), given.open_ms, late);
+      await withTimeout(session.authorised(token), effective.open_ms, late);
     } catch (error) {
       session.end();
       throw error;

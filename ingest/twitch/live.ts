@@ -1,5 +1,9 @@
 import { LRUCache } from 'lru-cache';
-import { type ConnectionTokens, ReconnectRequired, TokenAway } from '../../services/connections/connection-tokens';
+import {
+  type ConnectionTokens,
+  ReconnectRequired,
+  TokenUnavailable,
+} from '../../services/connections/connection-tokens';
 import { NotSent, OutcomeUnknown } from '../../kernel/job';
 import { Slots } from '../../lib/async/slots';
 import { HttpFailed } from '../../vendors/http/port';
@@ -17,7 +21,7 @@ import { readInstant } from '../runtime/parse/times';
 const FOLLOWERS = { every_ms: 600_000, at_once: 8, most_kept: 50_000 };
 
 /** Failures of a single channel: the figures of the others are stored, and the next poll reads its count again. */
-const PASSING = [HttpFailed, NotSent, OutcomeUnknown, ReconnectRequired, TokenAway];
+const PASSING = [HttpFailed, NotSent, OutcomeUnknown, ReconnectRequired, TokenUnavailable];
 
 /**
  * Twitch's figures of broadcasts on air; EventSub reports begin and end. Followers are counted with a channel's own

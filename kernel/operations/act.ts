@@ -13,13 +13,13 @@ export interface ActOptions<State, Event extends DomainEvent, Reservation> {
    * Precondition on the state before the command is decided: returns, or throws, the caller's error when it fails. A
    * command whose events are stored already skips it.
    */
-  given?(state: State): DomainError | false | null | undefined | void;
+  precondition?(state: State): DomainError | false | null | undefined | void;
   /** Tells several commands of one request on one stream apart; each then has event ids of its own. */
   step?: string;
   /** Values that these events take or give back, in the same atomic append. */
   reservations?(events: readonly Event[], state: State): readonly Reservation[];
   /** Writes to further streams in the same atomic append. */
-  also?(events: readonly Event[], state: State): readonly StreamWrite[] | Promise<readonly StreamWrite[]>;
+  additionalWrites?(events: readonly Event[], state: State): readonly StreamWrite[] | Promise<readonly StreamWrite[]>;
 }
 
 /** Result of a command. */

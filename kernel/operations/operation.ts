@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import type { Admitted, Guards } from './guarded';
 import type { OperationErrors, Refuse } from './errors';
-import type { Asked, Found, PageKind } from './pages';
+import type { Asked, ReadPage, PageKind } from './pages';
 import type { RestRoute } from './routes';
 import type { Attachment, Download, Sends, Upload, UploadedFile } from './transfers';
 
@@ -102,7 +102,7 @@ type Result<P, S, T> = S extends { kind: 'ndjson' }
     ? Download
     : S extends { kind: 'attachment' }
       ? Attachment
-      : Found<P, T>;
+      : ReadPage<P, T>;
 
 type Declared<
   H extends OperationTypes,

@@ -76,7 +76,7 @@ export type Asked<P> =
           : undefined;
 
 /** Return type of `run` for a page kind. */
-export type Found<P, T> =
+export type ReadPage<P, T> =
   P extends Cursor<infer Key>
     ? { items: T[]; next: Key | null; key_of: (index: number) => Key }
     : P extends Timeline<infer Key>
@@ -171,7 +171,7 @@ export function numbered(
       const bytes = type === undefined ? Infinity : max_bytes;
       return { page, page_rows: items, limit: items, offset: (page - 1) * items, max_bytes: bytes };
     },
-    shown({ page, page_rows, offset, max_bytes }: Asked<Numbered>, found: Found<Numbered, unknown>, bytes_of) {
+    shown({ page, page_rows, offset, max_bytes }: Asked<Numbered>, found: ReadPage<Numbered, unknown>, bytes_of) {
       const { cut = false, ...counts } = found;
       const count = fitting(found.items, max_bytes, bytes_of);
       const items = count === found.items.length ? found.items : found.items.slice(0, count);
@@ -193,7 +193,7 @@ export function offset(
     members: { limit: size(of), offset: z.int().min(0).max(deepest).nullish().describe('Default 0') },
     asked: (input, max_bytes) => ({ limit: input.limit ?? of.items ?? 25, offset: input.offset ?? 0, max_bytes }),
     // Rows that `max_bytes` cuts off begin at the next offset.
-    shown: ({ max_bytes }: Asked<Offset>, { items, total }: Found<Offset, unknown>, bytes_of) => ({
+    shown: ({ max_bytes }: Asked<Offset>, { items, total }: ReadPage<Offset, unknown>, bytes_of) => ({
       items: items.slice(0, fitting(items, max_bytes, bytes_of)),
       total,
     }),
@@ -215,7 +215,7 @@ export function cursor<Key>(key: z.ZodType<Key>, type?: string, of: Size = {}): 
       after: typeof input.cursor === 'string' ? readCursor(key, input.cursor).data : null,
       max_bytes,
     }),
-    shown({ limit, max_bytes }: Asked<Cursor<Key>>, found: Found<Cursor<Key>, unknown>, bytes_of) {
+    shown({ limit, max_bytes }: Asked<Cursor<Key>>, found: ReadPage<Cursor<Key>, unknown>, bytes_of) {
       const count = fitting(found.items, max_bytes, bytes_of);
       const next = count < found.items.length ? found.key_of(count - 1) : found.next;
       return { items: found.items.slice(0, count), limit, next: next === null ? null : cursorOf(next) };
@@ -239,7 +239,7 @@ export function timeline<Key>(key: z.ZodType<Key>, type: string, of: Size = {}):
       const limit = input.limit ?? of.items ?? 25;
       return { limit, from: way === undefined ? null : { way, key: from }, max_bytes };
     },
-    shown({ limit }: Asked<Timeline<Key>>, { items, older, newer }: Found<Timeline<Key>, unknown>) {
+    shown({ limit }: Asked<Timeline<Key>>, { items, older, newer }: ReadPage<Timeline<Key>, unknown>) {
       const to = (way: Way, from: Key | null) => (from === null ? null : cursorOf([way, from]));
       return { items, limit, next: to('older', older), prev: to('newer', newer) };
     },

@@ -9,19 +9,19 @@ const LONGEST = 136;
  * 2^53. Undefined when there is none.
  */
 export function digitsAt(json: string, path: readonly string[]): string | undefined {
-  const value_at = placeOf(json, path);
+  const value_at = offsetOf(json, path);
   if (value_at === undefined) return undefined;
   return /^\s*(-?\d+)(?![\d.eE])/.exec(json.slice(value_at, value_at + LONGEST))?.[1];
 }
 
 /** The objects in the list at a path of members, each as the JSON text has it; none where there is no list. */
 export function objectsAt(json: string, path: readonly string[]): string[] {
-  const value_at = placeOf(json, path);
+  const value_at = offsetOf(json, path);
   if (value_at === undefined) return [];
   return /^\s*\[/.test(json.slice(value_at, value_at + LONGEST)) ? objectsOfList(json, value_at) : [];
 }
 
-function placeOf(json: string, path: readonly string[]): number | undefined {
+function offsetOf(json: string, path: readonly string[]): number | undefined {
   let value_at = 0;
   for (const name of path) {
     const found = memberValueAt(json, value_at, name);

@@ -23,8 +23,8 @@ export const MAX_FRACTION_DIGITS = 9;
  * 99, which `Date.UTC` reads as 19xx. Parsed digit by digit, because every message has a time, and a regular expression
  * makes a substring for each number.
  */
-export function parseTime(given: string): number | null {
-  const text = given.trim();
+export function parseTime(untrimmed: string): number | null {
+  const text = untrimmed.trim();
   const year = twoDigits(text, 0) * 100 + twoDigits(text, 2);
   const month = twoDigits(text, 5);
   const day = twoDigits(text, 8);

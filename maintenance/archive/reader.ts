@@ -4,7 +4,7 @@ import type { Broker, BrokerRecord } from '../../engines/broker/port';
 import type { Queryable } from '../../engines/postgres/port';
 import { decodeSegment } from './format';
 import { findSegments, type Segment } from './segments';
-import { HistoryGone, type ReadArchived } from '../../projections/runtime/rebuild/source';
+import { HistoryTruncated, type ReadArchived } from '../../projections/runtime/rebuild/source';
 
 /** A segment's blob does not match its row. */
 export class ArchiveDamaged extends Error {
@@ -35,7 +35,7 @@ export function createArchiveReader({ db, blobs, broker }: ArchiveReaderDeps): R
       if (segment.from_offset > covered) break;
       covered = Math.max(covered, segment.to_offset);
     }
-    if (covered < to) throw new HistoryGone(topic, partition, to);
+    if (covered < to) throw new HistoryTruncated(topic, partition, to);
     let next = from;
     for (const segment of segments) {
       for await (const records of readSegment(blobs, segment)) {

@@ -63,7 +63,7 @@ export async function* replayTopic(deps: ReplayDeps, replay: TopicReplay): Async
   let done = 0;
   for (const { partition, end } of ranges) {
     for await (const stored of readStored(deps, topic, partition, first, end)) {
-      const wanted = stored.filter(({ appended_at }) => within(appended_at, since, until));
+      const wanted = stored.filter(({ appended_at }) => isInWindow(appended_at, since, until));
       const times = new Map(wanted.map(({ offset, appended_at }) => [offset, appended_at]));
       const { records, undecodable } = await deps.records.decode(wanted);
       const matching = records.filter(
@@ -125,7 +125,7 @@ function inRange({ from, to, types }: EventRange, number: (event: StoredEvent) =
     (!from || !('number' in from) || number(event) >= from.number) &&
     (!to || !('number' in to) || number(event) < to.number);
   return (event: StoredEvent) =>
-    within(event.recorded_at, since, until) && (!types?.length || types.includes(event.type)) && inNumbers(event);
+    isInWindow(event.recorded_at, since, until) && (!types?.length || types.includes(event.type)) && inNumbers(event);
 }
 
 /** Events of an account that are read at a time. */
@@ -158,7 +158,7 @@ async function* eventsOfAccount(
 }
 
 /** Compares times whose number of fractional digits differs between engines: as instants, then by digits. */
-function within(time: string, since: string | undefined, until: string | undefined): boolean {
+function isInWindow(time: string, since: string | undefined, until: string | undefined): boolean {
   return (
     (since === undefined || compareTimes(time, since) >= 0) && (until === undefined || compareTimes(time, until) < 0)
   );

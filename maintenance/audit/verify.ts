@@ -69,8 +69,8 @@ function faultOf(row: Seen, before: Seen | null): BrokenChain | null {
   if (head_number === null || number > head_number) return { chain, number, id, why: 'added' };
   const expected = (before?.number ?? 0) + 1;
   if (number !== expected) return { chain, number: expected, id: null, why: 'missing' };
-  const holds = hashOf(before?.hash ?? NO_HASH, entryOfRow(row)) === hash;
-  return holds && (number !== head_number || hash === head_hash) ? null : { chain, number, id, why: 'changed' };
+  const is_intact = hashOf(before?.hash ?? NO_HASH, entryOfRow(row)) === hash;
+  return is_intact && (number !== head_number || hash === head_hash) ? null : { chain, number, id, why: 'changed' };
 }
 
 /** Fault of a chain that is shorter than its recorded end; null otherwise. */

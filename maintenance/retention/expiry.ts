@@ -6,7 +6,7 @@ const LIMIT: PlanLimit = 'chat_retention_days';
 /** A higher number of days means unlimited, as 0 does. */
 const MAX_DAYS = 10_000;
 /** Read models that define the retention; an unfinished one may be wrong. */
-const TELLING = ['accounts', 'plans'];
+const ANNOUNCED = ['accounts', 'plans'];
 const BEFORE_ALL = '00000000-0000-0000-0000-000000000000';
 /** Accounts per query. */
 const ACCOUNTS = 1000;
@@ -40,7 +40,7 @@ export async function sweepExpired(
 ): Promise<number> {
   let swept = 0;
   for (let after = BEFORE_ALL; !signal?.aborted;) {
-    const values = [after, FREE_PLAN_ID, PLAN_LIMITS[LIMIT], TELLING];
+    const values = [after, FREE_PLAN_ID, PLAN_LIMITS[LIMIT], ANNOUNCED];
     const accounts = await db.query<{ id: string; until: string | null }>(lookFor(expired), values);
     for (const { id, until } of accounts) if (until !== null && !signal?.aborted) swept += await sweep(id, until);
     if (accounts.length < ACCOUNTS) break;

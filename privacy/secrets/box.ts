@@ -67,8 +67,8 @@ export function createSecretBox(master_keys: MasterKeys): SecretBox {
       if (version !== VERSION || !id || !encoded || rest !== undefined) throw new SecretUnreadable('not a MAC');
       const master = master_keys.by_id.get(id);
       if (!master) throw new SecretUnreadable(`signed under the master key ${id}, which secrets.keys does not list`);
-      const [given, right] = [Buffer.from(encoded, 'base64url'), macOf(master.key, text, context)];
-      if (given.length !== right.length || !timingSafeEqual(given, right)) {
+      const [sent, right] = [Buffer.from(encoded, 'base64url'), macOf(master.key, text, context)];
+      if (sent.length !== right.length || !timingSafeEqual(sent, right)) {
         throw new SecretUnreadable(`the MAC is not that of the text with the master key ${id}`);
       }
     },

@@ -53,7 +53,7 @@ export const auditLog = (declared: EventCatalogue): EventProjection =>
     },
   });
 
-interface Found {
+interface AuditRecord {
   event: StoredEvent;
   facts: AuditFacts;
 }
@@ -125,7 +125,7 @@ function merged(known: AuditDetail | null, said: AuditDetail): AuditDetail {
 const placed = (place: string, personal: AuditDetail['personal']): Record<string, Sealed> =>
   Object.fromEntries(Object.entries(personal).map(([name, value]) => [`${place}.${name}`, value]));
 
-async function headsOf(found: readonly Found[], tx: Queryable): Promise<Map<string, Head>> {
+async function headsOf(found: readonly AuditRecord[], tx: Queryable): Promise<Map<string, Head>> {
   const chains = [...new Set(found.map(({ facts }) => facts.chain))];
   const rows = await tx.query<Head & { chain: string }>(
     'select chain, number, hash from audit_log_heads where chain = any($1)',
@@ -135,7 +135,7 @@ async function headsOf(found: readonly Found[], tx: Queryable): Promise<Map<stri
   return new Map(rows.map(({ chain, number, hash }) => [chain, { number, hash }]));
 }
 
-async function targetsOf(found: readonly Found[], tx: Queryable): Promise<Map<string, Target>> {
+async function targetsOf(found: readonly AuditRecord[], tx: Queryable): Promise<Map<string, Target>> {
   const wanted = [...new Map(found.map(({ facts }) => [targetKey(facts), facts])).values()];
   const rows = await tx.query(
     `select t.* from unnest($1::text[], $2::text[], $3::text[], $4::text[]) as w (chain, kind, id, part)

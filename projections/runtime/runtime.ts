@@ -9,10 +9,10 @@ import { describe } from './drive/failures';
 import { runnerMetrics } from './status/metrics';
 import { createOutboxLock } from './outbox/lock';
 import { createOutboxOrder } from './outbox/order';
-import { turnOutbox } from './outbox/partitions';
-import { openFresh } from './drive/checkpoint-init';
+import { rotateOutboxPartitions } from './outbox/partitions';
+import { initialiseCheckpoint } from './drive/checkpoint-init';
 import { Progress } from './checkpoint/progress';
-import { sayEnded, reportStates, type ReportedState } from './status/states';
+import { reportEnded, reportStates, type ReportedState } from './status/states';
 import type { Projection } from '../../kernel/projection';
 import { createReadModels, type ReadModelDeps } from './status/read-models';
 import { Runner, type RunnerDeps } from './drive/runner';
@@ -159,7 +159,7 @@ export function createProjectionRuntime(deps: ProjectionRuntimeDeps): Projection
         throw error;
       }
       for (const p of projections) {
-        await openFresh(deps, p).catch((error: unknown) =>
+        await initialiseCheckpoint(deps, p).catch((error: unknown) =>
           log.warn({ projection: p.name, err: describe(error) }, 'a projection could not be opened; it is tried again'),
         );
       }
@@ -178,7 +178,7 @@ export function createProjectionRuntime(deps: ProjectionRuntimeDeps): Projection
         await outboxOrder();
       });
       every(TRIM_EVERY_MS, 'turning the partitions of the outbox', async () => {
-        await turnOutbox(db, keep_outbox_ms);
+        await rotateOutboxPartitions(db, keep_outbox_ms);
       });
     },
     async stop() {
@@ -198,7 +198,7 @@ export function createProjectionRuntime(deps: ProjectionRuntimeDeps): Projection
       }
       clearTimeout(limit);
       // Best effort: a process that fails to report this counts as gone within seconds.
-      await sayEnded(db, holder).catch(() => undefined);
+      await reportEnded(db, holder).catch(() => undefined);
       read_models.close();
       enter('STOPPED');
     },

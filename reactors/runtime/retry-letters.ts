@@ -7,7 +7,7 @@ import { laneColumn, laneOfLetter, type DeadLetter } from '../../projections/run
 import { describe } from '../../projections/runtime/drive/failures';
 import { lockLetter, NotSettled, type Settled } from '../../projections/runtime/dead-letter/retry-letters';
 import type { Write } from './kept-writes';
-import { placeOf } from './runner';
+import { readerOf } from './runner';
 import { toolsFor, type ToolsDeps } from './tools';
 
 export interface SettleReactionDeps extends ToolsDeps {
@@ -34,7 +34,7 @@ export async function retryReaction(deps: SettleReactionDeps, id: number): Promi
 export async function dropReaction(deps: SettleReactionDeps, id: number): Promise<Settled> {
   const { reactor, letter } = await find(deps, id);
   await deps.db.transaction(async (tx) => {
-    await lockCheckpoints(tx, placeOf(reactor));
+    await lockCheckpoints(tx, readerOf(reactor));
     await lockLetter(tx, id);
     await end(tx, letter, 'dropped');
   });
@@ -49,13 +49,13 @@ export async function dropReaction(deps: SettleReactionDeps, id: number): Promis
 
 async function find(deps: SettleReactionDeps, id: number): Promise<{ reactor: AreaReactor; letter: DeadLetter }> {
   const letter = await lockLetter(deps.db, id);
-  const reactor = deps.reactors.find((one) => placeOf(one).name === letter.projection);
+  const reactor = deps.reactors.find((one) => readerOf(one).name === letter.projection);
   if (!reactor) throw new NotSettled(`dead letter ${id} is of ${letter.projection}, which this program does not have`);
   return { reactor, letter };
 }
 
 async function goOn(deps: SettleReactionDeps, reactor: AreaReactor, lane: string): Promise<Settled> {
-  const place = placeOf(reactor);
+  const place = readerOf(reactor);
   let retried = 0;
   for (;;) {
     const letter = await firstWaiting(deps.db, place.name, lane);

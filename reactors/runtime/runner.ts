@@ -50,7 +50,7 @@ export const REACTOR_STATES = ['standby', 'running', 'failing', 'needs_newer_bui
 export type ReactorState = (typeof REACTOR_STATES)[number];
 
 /** Reader that identifies the checkpoint of a reactor. */
-export const placeOf = ({ name, types }: Pick<AreaReactor, 'name' | 'types'>): Reader => ({
+export const readerOf = ({ name, types }: Pick<AreaReactor, 'name' | 'types'>): Reader => ({
   name: `reactor:${name}`,
   version: 1,
   from: domainEvents(types),
@@ -84,7 +84,7 @@ export class ReactorRunner {
     readonly reactor: AreaReactor,
     private readonly deps: ReactorRunnerDeps,
   ) {
-    this.place = placeOf(reactor);
+    this.place = readerOf(reactor);
     this.reads = { from: domainEvents(reactor.types) };
     this.failed = new FailedTries(deps.tries, deps.park_after_ms);
   }
@@ -136,7 +136,7 @@ export class ReactorRunner {
   }
 
   /** Resolves when a newer release has read past `at` and has stopped. */
-  async untilNewerBuildIsGone(at: string, stop: AbortSignal): Promise<void> {
+  async waitForNewerVersionToStop(at: string, stop: AbortSignal): Promise<void> {
     const onMoved = () => {
       this.state = 'standby';
       this.error = null;

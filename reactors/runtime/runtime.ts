@@ -7,7 +7,7 @@ import { checkEngine, readCheckpoints } from '../../projections/runtime/checkpoi
 import { sparingCounts } from '../../projections/runtime/dead-letter/dead-letters';
 import { describe } from '../../projections/runtime/drive/failures';
 import { reactorMetrics } from './metrics';
-import { placeOf, REACTOR_STATES, ReactorRunner, type ReactorState } from './runner';
+import { readerOf, REACTOR_STATES, ReactorRunner, type ReactorState } from './runner';
 import type { ToolsDeps } from './tools';
 
 export interface ReactorsDeps extends ToolsDeps {
@@ -48,7 +48,7 @@ export async function startReactors(deps: ReactorsDeps): Promise<Reactors> {
   const needs = { db, events, log, metrics, jobs, backoff_ms, reaction_ms, tries, park_after_ms };
   const runners = reactors.map((reactor) => new ReactorRunner(reactor, needs));
   for (const runner of runners) {
-    const place = placeOf(runner.reactor);
+    const place = readerOf(runner.reactor);
     checkEngine(place, (await readCheckpoints(db, place)).values(), events.id);
     await runner.install();
   }
@@ -62,7 +62,7 @@ export async function startReactors(deps: ReactorsDeps): Promise<Reactors> {
     );
   const leave = async (runner: ReactorRunner, at: string) => {
     await offers.get(runner)!.stop();
-    await runner.untilNewerBuildIsGone(at, stopping.signal);
+    await runner.waitForNewerVersionToStop(at, stopping.signal);
     if (!stopping.signal.aborted) offer(runner);
   };
   for (const runner of runners) {
@@ -82,7 +82,7 @@ export async function startReactors(deps: ReactorsDeps): Promise<Reactors> {
         await runner.observe();
         const label = { reactor: runner.reactor.name };
         metrics.lag_seconds.set(runner.lag_seconds, label);
-        metrics.dead_letters.set(parked.get(placeOf(runner.reactor).name) ?? 0, label);
+        metrics.dead_letters.set(parked.get(readerOf(runner.reactor).name) ?? 0, label);
         for (const state of REACTOR_STATES) metrics.state.set(state === runner.state ? 1 : 0, { ...label, state });
       }
     },

@@ -5,7 +5,7 @@ import {
   type AuditReading,
   type AuditRow,
   digestsOfRow,
-  shownEntries,
+  toEntryViews,
   type Viewer,
 } from '../../views/audit/audit-log';
 import { NO_HASH } from '../../views/audit/audit-hashes';
@@ -61,7 +61,7 @@ async function page(
     values,
   );
   const found = cut(rows, limit, ({ created_at, number, id }): Place => [created_at, number, id]);
-  return { ...found, items: await shownEntries(reading, found.items, viewer) };
+  return { ...found, items: await toEntryViews(reading, found.items, viewer) };
 }
 
 export const accountAuditLog = query({
@@ -190,7 +190,7 @@ async function* linesAfter(
       [chain, at],
       'audit-log-stream',
     );
-    const shown = await shownEntries(reading, rows, { account_id });
+    const shown = await toEntryViews(reading, rows, { account_id });
     for (const [index, row] of rows.entries()) {
       const { number, type, position, hash } = row;
       yield { ...shown[index]!, chain, number, type, position, previous_hash, digests: digestsOfRow(row) };

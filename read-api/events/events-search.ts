@@ -140,13 +140,13 @@ async function windows(tx: Queryable, filter: EventQuery): Promise<Window[]> {
     }
     filled = parts > 1 ? Infinity : events;
   }
-  return cut.flatMap((window) => within(window, filter));
+  return cut.flatMap((window) => clipWindow(window, filter));
 }
 
 const iso = (ms: number) => new Date(ms).toISOString().replace('Z', '000Z');
 
 /** Compares instants as texts, which all have the same form. */
-function within(window: Window, { from, to }: EventQuery): Window[] {
+function clipWindow(window: Window, { from, to }: EventQuery): Window[] {
   const clipped = {
     from: from !== null && from > window.from ? from : window.from,
     to: to !== null && to < window.to ? to : window.to,

@@ -52,7 +52,7 @@ export class FairSearchQueue {
   }
 
   private async turn(account_id: string, wait_ms: number, onGone: RequestContext['onGone']): Promise<boolean> {
-    this.makeRoom(account_id);
+    this.ensureCapacity(account_id);
     let timer: NodeJS.Timeout | undefined;
     let stay: (() => void) | undefined;
     try {
@@ -75,7 +75,7 @@ export class FairSearchQueue {
   }
 
   /** @throws DomainError when the queue is full and no account would have more waiting reads than this one */
-  private makeRoom(account_id: string): void {
+  private ensureCapacity(account_id: string): void {
     if (this.waiting.length < this.longest_queue) return;
     const counts = new Map<string, number>();
     for (const { account_id: one } of this.waiting) counts.set(one, (counts.get(one) ?? 0) + 1);

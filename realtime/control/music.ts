@@ -8,7 +8,7 @@ import { channel } from '../runtime/channel/family';
 const MUSIC = 'spotify' satisfies Vendor;
 
 /** Broadcasts the state of the player on the account's channel. */
-export const tellingNowPlaying =
+export const createNowPlayingPublisher =
   (live: LiveMessages) =>
   (account_id: string, data: unknown): Promise<void> => {
     const channel = `${MUSIC}:${account_id}`;

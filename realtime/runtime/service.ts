@@ -41,7 +41,7 @@ export interface RealtimeDeps extends Pick<AuthorizerDeps, 'features' | 'permiss
   wakeups: Wakeups;
   relay: Relay;
   /** True while nodes of the previous release may be connected, which use a single topic for unstored messages. */
-  builds_before?: (() => Promise<boolean>) | undefined;
+  older_nodes_connected?: (() => Promise<boolean>) | undefined;
   /** Presence store of all nodes. Absent: presence channels are silent. */
   presence?: Presence;
   /** The snapshot that `public-stats` channels begin with. Absent: they begin without one. */
@@ -54,7 +54,7 @@ export interface RealtimeDeps extends Pick<AuthorizerDeps, 'features' | 'permiss
   client_ip?: (req: IncomingMessage) => string;
   /** The host that the client addressed, behind trusted proxies; default: the request's `Host`. */
   request_host?: (req: IncomingMessage) => string | undefined;
-  again: CallerResolver['again'];
+  revalidate: CallerResolver['revalidate'];
   /** The durable tail of revocations; returns a function that ends it. */
   on_revoked?: (listener: (revocation: Revocation) => void) => () => void;
   /** Counts upgrades, those that are refused too, and what sockets ask for. */
@@ -91,7 +91,7 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
   const { log } = deps;
   const metrics = new RealtimeMetrics(deps.metrics);
   const outbox = new Outbox(deps.db, deps.settings.realtime.resume_window);
-  const fallBack = (subscription: Subscription) => subscriptions.fallBack(subscription);
+  const fallBack = (subscription: Subscription) => subscriptions.scheduleReplay(subscription);
   const families = new Families(deps.families);
   const hub = new Hub(deps.epoch, metrics, fallBack, deps.tracing ?? NO_TRACING, families.messageType);
   const tail = new Tail({
@@ -107,9 +107,9 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
   const end_erasures = deps.wakeups.on('messages-erased', () => hub.forgetHistories());
   const resume_window_ms = deps.settings.realtime.resume_window;
   const { relay, db, presence: store } = deps;
-  const builds_before = olderNodesConnected(deps.builds_before);
+  const older_nodes_connected = olderNodesConnected(deps.older_nodes_connected);
   const compare_ms = deps.windows?.compare_ms;
-  const rooms = store ? new PresenceRooms({ hub, store, relay, db, log, builds_before, compare_ms }) : null;
+  const rooms = store ? new PresenceRooms({ hub, store, relay, db, log, older_nodes_connected, compare_ms }) : null;
   if (rooms) hub.onLeave = (subscription) => rooms.left(subscription);
   const { features, permissions_on } = deps;
   const streamSnapshot = deps.stream_snapshot ?? (async () => null);
@@ -132,7 +132,7 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
     log,
     metrics,
   });
-  const transient = new TransientSender({ relay, metrics: deps.metrics, builds_before });
+  const transient = new TransientSender({ relay, metrics: deps.metrics, older_nodes_connected });
   const messages = new Messages({ subscriptions, gates, transient, counts: deps.counts, metrics, log });
   const sockets = new Sockets({
     hub,
@@ -143,14 +143,14 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
       heartbeat.admitted(session);
       if (door.closed) session.close(CLOSE.restart, 'RESTART');
     },
-    onGone: (caller) => door.left(caller),
+    onGone: (caller) => door.release(caller),
   });
   const { sessions } = sockets;
   const heartbeat: Heartbeat = new Heartbeat({
     sessions,
     hub,
     gates,
-    again: deps.again,
+    revalidate: deps.revalidate,
     log,
     metrics,
     windows: deps.windows,
@@ -182,7 +182,7 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
           refuse(socket, result);
           return;
         }
-        if (socket.destroyed) return door.left(result);
+        if (socket.destroyed) return door.release(result);
         socket.off('error', onSocketError);
         sockets.open(req, socket, head, result);
       })

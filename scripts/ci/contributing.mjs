@@ -10,7 +10,7 @@ import { install, root } from '../prepare.mjs';
 const LEFT_OUT = new Set(['.git', 'node_modules', 'dist', '.lumio', 'coverage']);
 
 /** Maximum lines of an area without its test, as prettier formats it. */
-const MOST_LINES = 120;
+const MAX_LINES = 120;
 
 install({ dev: true });
 const blocks = [
@@ -20,7 +20,7 @@ if (blocks.length < 6)
   throw new Error(`CONTRIBUTING.md has ${blocks.length} blocks with a file, at least 6 are expected`);
 const lines = blocks.map(([, file, text]) => (file.startsWith('test/') ? 0 : text.split('\n').length - 1));
 const total = lines.reduce((sum, count) => sum + count, 0);
-if (total > MOST_LINES) throw new Error(`the example takes ${total} lines without its test, at most ${MOST_LINES}`);
+if (total > MAX_LINES) throw new Error(`the example takes ${total} lines without its test, at most ${MAX_LINES}`);
 await checkFormat();
 const copy = mkdtempSync(join(tmpdir(), 'lumio-contributing-'));
 try {

@@ -21,7 +21,7 @@ export async function changePlan(
     decider: account,
     stream: accountStream(account_id),
     command: { type: 'account:change_plan', plan_id, now: new Date(request.context.now).toISOString() },
-    also: (decided) => planMoves(request.context, services.events, decided),
+    additionalWrites: (decided) => planMoves(request.context, services.events, decided),
   });
 }
 

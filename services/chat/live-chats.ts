@@ -29,11 +29,11 @@ export function activeStreams(db: Pick<Queryable, 'query'>, account_id: string):
 export async function liveChatFor(
   db: Pick<Queryable, 'query'>,
   account_id: string,
-  given: string | null,
+  requested: string | null,
 ): Promise<string> {
   const active = await activeStreams(db, account_id);
-  if (given !== null) {
-    if (active.some(({ live_chat_id }) => live_chat_id === given)) return given;
+  if (requested !== null) {
+    if (active.some(({ live_chat_id }) => live_chat_id === requested)) return requested;
     throw new DomainError('LIVE_CHAT_UNKNOWN');
   }
   if (active.length === 0) throw new DomainError('NO_ACTIVE_STREAM');

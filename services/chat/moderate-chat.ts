@@ -18,7 +18,7 @@ import { NotSent, OutcomeUnknown } from '../../kernel/job';
 import { type ChatLogin, ChatRefused, type ChatVendor } from '../../vendors/chat/port';
 import { banOf, type KnownMessage, type KnownPerson, messageOf, personOf } from './known-people';
 import { ownChannel } from '../connections/own-channel';
-import { TokenAway } from '../connections/connection-tokens';
+import { TokenUnavailable } from '../connections/connection-tokens';
 import { liveChatFor } from './live-chats';
 import { LoginRefused, type Speaker, speakerFor } from './speakers';
 import { COSTS } from '../../vendors/youtube/port';
@@ -157,7 +157,7 @@ function callOf(
   }[action];
 }
 
-interface Acted {
+interface PerformedAct {
   channel_id: string;
   speaker: Speaker;
   target: KnownPerson | null;
@@ -167,7 +167,7 @@ interface Acted {
 
 function draftOf(
   request: ModerationRequest,
-  { channel_id, speaker, target, message, ban_id }: Acted,
+  { channel_id, speaker, target, message, ban_id }: PerformedAct,
 ): ChatModerationDraft {
   const { platform, action, platform_user_id, message_id, duration_secs, reason } = request;
   const { username = null, display_name = null, avatar_url = null } = target ?? {};
@@ -214,7 +214,7 @@ export function failureOf(error: unknown): ModerationResult & { success: false }
   if (error instanceof LoginRefused) return failed('Log in at the platform again to moderate there');
   if (error instanceof ChatRefused) return failed(error.message);
   if (error instanceof OutcomeUnknown) return failed('The platform did not answer; it is not known what it did', true);
-  if (error instanceof NotSent || error instanceof TokenAway)
+  if (error instanceof NotSent || error instanceof TokenUnavailable)
     return failed('The platform could not be reached; nothing was done');
   throw error;
 }

@@ -5,7 +5,7 @@ import { OutcomeUnknown, NotSent } from '../../kernel/job';
 import { HttpFailed } from '../../vendors/http/port';
 import type { ChatLogin, ChatProfile, ChatVendor, Following } from '../../vendors/chat/port';
 import { readGrant } from '../connections/connection-grants';
-import { ReconnectRequired, TokenAway } from '../connections/connection-tokens';
+import { ReconnectRequired, TokenUnavailable } from '../connections/connection-tokens';
 import { ownChannel } from '../connections/own-channel';
 import { tokenOf } from '../connections/vendor-connections';
 import { withToken } from '../connections/with-token';
@@ -62,7 +62,7 @@ export async function enrich(services: ProfileServices, person: PersonHere, anew
     await writeDetails(db, account_id, person_key, fetched);
   } catch (error) {
     if (error instanceof PlatformPaused) return pauseLookUps(db, account_id, person_key);
-    const passing = [HttpFailed, NotSent, OutcomeUnknown, TokenAway, ReconnectRequired];
+    const passing = [HttpFailed, NotSent, OutcomeUnknown, TokenUnavailable, ReconnectRequired];
     if (!passing.some((kind) => error instanceof kind)) throw error;
   }
 }

@@ -9,7 +9,7 @@ import { LRUCache } from 'lru-cache';
 import type { Platform } from '../../domain/common/vendors';
 import { NotSent, OutcomeUnknown } from '../../kernel/job';
 import { HttpFailed } from '../../vendors/http/port';
-import { TokenAway } from '../connections/connection-tokens';
+import { TokenUnavailable } from '../connections/connection-tokens';
 
 /** Thrown instead of a call to a platform that failed again and again for an account. */
 export class PlatformPaused extends Error {
@@ -31,7 +31,7 @@ const MAX_BREAKERS = 10_000;
 const isOutage = (error: unknown): boolean =>
   error instanceof NotSent ||
   error instanceof OutcomeUnknown ||
-  error instanceof TokenAway ||
+  error instanceof TokenUnavailable ||
   (error instanceof HttpFailed && (error.status === 429 || error.status >= 500));
 
 /** Breakers of accounts and platforms, in this process. */

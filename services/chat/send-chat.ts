@@ -5,7 +5,7 @@ import type { Services } from '../../app/services';
 import { type AnnouncementColor, ChatRefused, type ChatVendor, type OutgoingMessage } from '../../vendors/chat/port';
 import { readGrant } from '../connections/connection-grants';
 import { type OwnChannel, ownChannel } from '../connections/own-channel';
-import { TokenAway } from '../connections/connection-tokens';
+import { TokenUnavailable } from '../connections/connection-tokens';
 import { channelOf } from './identities';
 import { personOf } from './known-people';
 import { liveChatFor } from './live-chats';
@@ -155,7 +155,7 @@ function failureOf(error: unknown): SendResult | null {
     return error.status === 429 ? { ...refused, passing: true } : refused;
   }
   if (error instanceof OutcomeUnknown) return UNKNOWN;
-  if (error instanceof NotSent || error instanceof TokenAway) return UNREACHED;
+  if (error instanceof NotSent || error instanceof TokenUnavailable) return UNREACHED;
   return null;
 }
 

@@ -5,7 +5,7 @@ import type { Services } from '../../app/services';
 import type { Settings } from '../../kernel/settings/settings';
 import { DomainError } from '../../kernel/errors';
 import { type ChatLogin, ChatRefused } from '../../vendors/chat/port';
-import { ProviderAway, TokenRefused } from '../../vendors/login/port';
+import { ProviderUnavailable, TokenRefused } from '../../vendors/login/port';
 import { customBotAllowed } from '../automation/custom-bots';
 import { actingLogin } from '../identity/acting-login';
 import { type KeptGrant, readGrant } from '../connections/connection-grants';
@@ -145,7 +145,7 @@ async function isDead({ logins }: SpeakerDeps, platform: Platform, token: string
     return false;
   } catch (error) {
     if (error instanceof TokenRefused) return true;
-    if (error instanceof ProviderAway) return false;
+    if (error instanceof ProviderUnavailable) return false;
     throw error;
   }
 }

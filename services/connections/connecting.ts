@@ -11,7 +11,13 @@ import {
   type Refuse,
 } from '../../kernel/operations/errors';
 import { ApiError } from '../../kernel/errors';
-import { AppRefused, GrantRefused, VendorAway, type GrantKind, type OAuthVendor } from '../../vendors/oauth/port';
+import {
+  AppRefused,
+  GrantRefused,
+  VendorUnavailable,
+  type GrantKind,
+  type OAuthVendor,
+} from '../../vendors/oauth/port';
 import type { Caller } from '../../access/authentication/caller';
 import { NO_APP } from './credential-modes';
 import { hasPermission } from '../../access/authorization/permission-check';
@@ -119,7 +125,7 @@ export async function withVendorErrors<T>(platform: string, asked: Promise<T>, r
   } catch (error) {
     if (error instanceof GrantRefused) throw refuse('REFUSED_CODE', { platform });
     if (error instanceof AppRefused) throw refuse('APP_REFUSED', { platform });
-    if (!(error instanceof VendorAway)) throw error;
+    if (!(error instanceof VendorUnavailable)) throw error;
     const retry_after_seconds = Math.ceil((error.retry_after_ms ?? RETRY_AFTER * 1000) / 1000);
     throw new ApiError('INTERNAL_SERVER_ERROR', error.message, { status: 503, retry_after_seconds, cause: error });
   }

@@ -9,7 +9,7 @@ import type { Wakeups } from '../../engines/wakeups/port';
 import { retry } from '../../lib/async/retry';
 import type { Settings } from '../../kernel/settings/settings';
 import { Signal } from '../../lib/async/signal';
-import { AppRefused, GrantRefused, VendorAway, type OAuthVendor } from '../../vendors/oauth/port';
+import { AppRefused, GrantRefused, VendorUnavailable, type OAuthVendor } from '../../vendors/oauth/port';
 import { sayReconnect } from './connection-flags';
 import { claimRefresh, markDead, readGrant, readGrantRow, releaseRefresh, writeRefreshed } from './connection-grants';
 import type { GrantRow, KeptGrant } from './connection-grants';
@@ -25,7 +25,7 @@ export class ReconnectRequired extends Error {
 }
 
 /** No token for the moment: the vendor does not answer, or another node's refresh does not finish. */
-export class TokenAway extends Error {
+export class TokenUnavailable extends Error {
   override readonly name = 'TokenAway';
   constructor(
     readonly connection_id: string,
@@ -89,7 +89,7 @@ export function createConnectionTokens(deps: ConnectionTokensDeps): ConnectionTo
   /** Running refreshes of this process, shared by its callers. */
   const under_way = new Map<string, Promise<void>>();
   /** Connections whose vendor did not answer, so that not every caller calls it again. */
-  const away = new LRUCache<string, TokenAway>({ max: 10_000, ttl: AWAY_MS });
+  const away = new LRUCache<string, TokenUnavailable>({ max: 10_000, ttl: AWAY_MS });
 
   async function token(connection_id: string, refused?: string): Promise<string> {
     const give_up = performance.now() + PATIENCE_MS;
@@ -101,7 +101,7 @@ export function createConnectionTokens(deps: ConnectionTokensDeps): ConnectionTo
         await flag(erased);
       } else if (kept.dead) await flag(kept);
       else if (kept.access_token !== refused && !aboutToEnd(kept)) return kept.access_token;
-      else if (performance.now() >= give_up) throw new TokenAway(connection_id);
+      else if (performance.now() >= give_up) throw new TokenUnavailable(connection_id);
       else if (!(await refreshed(kept, refused))) return kept.access_token;
     }
   }
@@ -127,7 +127,8 @@ export function createConnectionTokens(deps: ConnectionTokensDeps): ConnectionTo
       await one;
       return true;
     } catch (error) {
-      if (error instanceof TokenAway && access_token !== refused && expires_at! - Date.now() > USABLE_MS) return false;
+      if (error instanceof TokenUnavailable && access_token !== refused && expires_at! - Date.now() > USABLE_MS)
+        return false;
       throw error;
     }
   }
@@ -140,7 +141,7 @@ export function createConnectionTokens(deps: ConnectionTokensDeps): ConnectionTo
     if (!(await claimRefresh(db, kept, { holder, for_ms: CLAIM_MS }))) return otherRefresh(connection_id);
     let stored = false;
     try {
-      const grant = await askVendor(kept);
+      const grant = await requestTokens(kept);
       // Retried, because the vendor may accept only the new tokens by now.
       const written = await retry(() => writeRefreshed(deps, kept, { grant, after_refusal }), {
         first_ms: 50,
@@ -152,8 +153,8 @@ export function createConnectionTokens(deps: ConnectionTokensDeps): ConnectionTo
       stored = true;
     } catch (error) {
       if (error instanceof GrantRefused) return await flag(kept);
-      if (!(error instanceof VendorAway)) throw error;
-      const missed = new TokenAway(connection_id, error.retry_after_ms, { cause: error });
+      if (!(error instanceof VendorUnavailable)) throw error;
+      const missed = new TokenUnavailable(connection_id, error.retry_after_ms, { cause: error });
       away.set(connection_id, missed);
       throw missed;
     } finally {
@@ -162,7 +163,7 @@ export function createConnectionTokens(deps: ConnectionTokensDeps): ConnectionTo
     }
   }
 
-  async function askVendor(kept: KeptGrant) {
+  async function requestTokens(kept: KeptGrant) {
     const { connection_id, platform, client_id, refresh_token } = kept;
     const vendor = vendors.get(platform);
     if (vendor === undefined || refresh_token === null) throw new GrantRefused('there is nothing to refresh with');
@@ -174,7 +175,7 @@ export function createConnectionTokens(deps: ConnectionTokensDeps): ConnectionTo
       if (!(error instanceof AppRefused)) throw error;
       // The operator must correct a wrong secret; sending people to the vendor's login would not help.
       log.error({ connection_id, platform, client_id }, 'the vendor does not take the secret of the app');
-      throw new VendorAway(platform, undefined, { cause: error });
+      throw new VendorUnavailable(platform, undefined, { cause: error });
     }
   }
 

@@ -50,7 +50,7 @@ export async function clearReconnect(act: Act, { db }: Pick<Services, 'db'>, one
     { type: 'connection:clear_reconnect', account_id, connection_id },
     {
       step: `clear ${connection_id}`,
-      given: (state) => refuseOther(connectionOf(state, connection_id)?.kind !== kind),
+      precondition: (state) => refuseOther(connectionOf(state, connection_id)?.kind !== kind),
     },
   );
   await revive(db, connection_id);

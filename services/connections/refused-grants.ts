@@ -1,11 +1,11 @@
 import { NotSent, OutcomeUnknown } from '../../kernel/job';
 import { HttpFailed } from '../../vendors/http/port';
-import { AppRefused, GrantRefused, VendorAway, type OAuthApp, type OAuthVendor } from '../../vendors/oauth/port';
+import { AppRefused, GrantRefused, VendorUnavailable, type OAuthApp, type OAuthVendor } from '../../vendors/oauth/port';
 import { dropGrant, otherGrants, readGrant } from './connection-grants';
 import type { Services } from '../../app/services';
 
 /** Failures of a revocation at the vendor. */
-const FAILURES = [GrantRefused, AppRefused, VendorAway, HttpFailed, NotSent, OutcomeUnknown];
+const FAILURES = [GrantRefused, AppRefused, VendorUnavailable, HttpFailed, NotSent, OutcomeUnknown];
 
 /**
  * Revokes and deletes the tokens of a login whose connection was refused, because the sweep of grants would delete them

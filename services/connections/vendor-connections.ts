@@ -4,7 +4,7 @@ import type { PersonalTexts } from '../../privacy/subject-keys/port';
 import { type KickSubscriptions, SubscriptionsRefused } from '../../vendors/kick/port';
 import type { OAuthApp, OAuthVendor } from '../../vendors/oauth/port';
 import { type KeptGrant, writeSubscriptionProblem, writeSubscriptions } from './connection-grants';
-import { ReconnectRequired, TokenAway, type ConnectionTokens } from './connection-tokens';
+import { ReconnectRequired, TokenUnavailable, type ConnectionTokens } from './connection-tokens';
 import type { ActiveConnections } from './active-connections';
 import { type TokenSource, withToken } from './with-token';
 
@@ -71,7 +71,7 @@ export async function renewKickSubscriptions(
       asked += 1;
     } catch (error) {
       // A failure of one channel does not stop the others; the next run retries it.
-      if (error instanceof ReconnectRequired || error instanceof TokenAway) continue;
+      if (error instanceof ReconnectRequired || error instanceof TokenUnavailable) continue;
       log.warn({ err: error, connection_id }, 'the subscriptions of a channel at Kick could not be looked after');
     }
   }

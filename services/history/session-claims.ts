@@ -228,7 +228,7 @@ async function appendMerge(
     streamSessionStream(older_id),
     { type: 'stream_session:merge', younger_id, links },
     {
-      also: (decided: readonly StreamSessionEvent[]) => [
+      additionalWrites: (decided: readonly StreamSessionEvent[]) => [
         {
           stream,
           expected: revision,

@@ -48,7 +48,7 @@ export async function finalize(parts: Counting, { id, account_id }: Session): Pr
   const figures = await countSession(db, account_id, streams, ended_at, bots);
   const command = { type: 'stream_session:finalize' as const, ended_at, figures };
   const acted = await actAsService(SERVICE, events)(streamSession, stream, command, {
-    given: (now) => (now.figures === before.figures ? undefined : new CountedMeanwhile(id)),
+    precondition: (now) => (now.figures === before.figures ? undefined : new CountedMeanwhile(id)),
   }).catch((error: unknown) => {
     if (!isDeleted(error)) throw error;
     return { events: [] as StreamSessionEvent[] };

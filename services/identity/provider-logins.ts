@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { LOGIN_PROVIDERS, platformOf, type LoginProvider } from '../../domain/identity/login-connections';
 import { ApiError } from '../../kernel/errors';
-import { ProviderAway, TokenRefused, type ProviderIdentity } from '../../vendors/login/port';
+import { ProviderUnavailable, TokenRefused, type ProviderIdentity } from '../../vendors/login/port';
 import { badRequest, featureDisabled, invalid, unauthorized, type Refuse } from '../../app/operation';
 import { blockingFlag } from '../../access/authorization/provider-switches';
 import type { Services } from '../../app/services';
@@ -83,7 +83,7 @@ export async function identify(
     said = await asked.identify(access_token);
   } catch (error) {
     if (error instanceof TokenRefused) throw refuse('REFUSED_PROVIDER_TOKEN');
-    if (!(error instanceof ProviderAway)) throw error;
+    if (!(error instanceof ProviderUnavailable)) throw error;
     const retry_after_seconds = Math.ceil((error.retry_after_ms ?? RETRY_AFTER * 1000) / 1000);
     throw new ApiError('INTERNAL_SERVER_ERROR', error.message, { status: 503, retry_after_seconds, cause: error });
   }

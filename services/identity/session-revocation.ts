@@ -39,7 +39,7 @@ export async function endRemovedLogins(
       // First, so that an ended session makes no further key.
       await kill(services.db, ids);
       await revokeMadeWithLogin(act, services, event);
-      await sayEnded(act, services, ids, 'revoked');
+      await appendEnded(act, services, ids, 'revoked');
     }
 }
 
@@ -92,7 +92,7 @@ export async function revokeExcessSessions(act: Act, services: SessionRevocation
   const without_end = await services.db.query<{ id: string }>(WITHOUT_END, [user_id], 'sessions-without-end');
   const ids = new Set([...surplus, ...without_end].map(({ id }) => id));
   // The login's own session may be among them, and has a command on its stream already.
-  await sayEnded(act, services, [...ids], 'revoked', { step: 'end' });
+  await appendEnded(act, services, [...ids], 'revoked', { step: 'end' });
 }
 
 async function endAll(
@@ -102,11 +102,11 @@ async function endAll(
   reason: SessionEnd,
 ): Promise<void> {
   await kill(services.db, ids);
-  await sayEnded(act, services, ids, reason);
+  await appendEnded(act, services, ids, reason);
 }
 
 /** Appends the end events of sessions whose rows are already deleted. */
-async function sayEnded(
+async function appendEnded(
   act: Act,
   services: SessionRevocationDeps,
   ids: readonly string[],

@@ -55,8 +55,9 @@ export async function checkAuthorization(
   if (!client.redirect_uris.includes(asked.redirect_uri)) throw new DomainError('REDIRECT_URI_UNKNOWN');
   if (!client.grant_types.includes('authorization_code')) throw new DomainError('CLIENT_TAKES_NO_CODE');
   const wanted = new Set(asked.scope.split(' ').filter(Boolean));
-  const beyond = [...wanted].find((scope) => !client.scopes.includes(scope));
-  if (beyond !== undefined || wanted.size === 0) throw new DomainError('SCOPE_BEYOND_CLIENT', { scope: beyond ?? '' });
+  const unregistered_scope = [...wanted].find((scope) => !client.scopes.includes(scope));
+  if (unregistered_scope !== undefined || wanted.size === 0)
+    throw new DomainError('SCOPE_BEYOND_CLIENT', { scope: unregistered_scope ?? '' });
   if (!client.enabled) throw new DomainError('CLIENT_DISABLED');
   const scopes = client.scopes.filter((scope) => wanted.has(scope));
   return { client, scopes, account_id, session_id };

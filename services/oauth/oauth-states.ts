@@ -31,14 +31,14 @@ const MAX_OF_ONE = 20;
 export const oauthStateContext = (state_hash: string): string => `oauth-state ${state_hash}`;
 const hashOf = (state: string): string => createHash('sha256').update(state).digest('hex');
 
-interface States {
+interface OAuthStates {
   db: Database;
   secrets: SecretBox;
 }
 
 /** Begins a login at a vendor. The state is shown once; the verifier never leaves the server. */
 export async function beginOAuth(
-  { db, secrets }: States,
+  { db, secrets }: OAuthStates,
   begun: OAuthState,
 ): Promise<{ state: string; challenge: string }> {
   const state = randomBytes(32).toString('base64url');
@@ -69,7 +69,7 @@ export async function beginOAuth(
  * is unknown, expired, used, or of another user.
  */
 export async function redeemState(
-  { db, secrets }: States,
+  { db, secrets }: OAuthStates,
   asked: { state: string; user_id: string; platform: string; request: string },
 ): Promise<RedeemedState | null> {
   const state_hash = hashOf(asked.state);

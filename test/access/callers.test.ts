@@ -185,10 +185,10 @@ describe('sessions', () => {
   test('are cut on this node at the next request after they ended', async () => {
     const { access, refresh, session_id } = await house.open(ada, account_id);
     const { caller } = await bearer(access.token);
-    expect(await resolver.again(caller, Date.now())).toEqual({ caller, failure: null });
+    expect(await resolver.revalidate(caller, Date.now())).toEqual({ caller, failure: null });
     await endSession(house.act, forgetting(), session_id, 'logout');
     expect((await bearer(access.token)).failure).toBe('UNAUTHORIZED');
-    expect(await resolver.again(caller, Date.now())).toEqual({ caller: null, failure: 'UNAUTHORIZED' });
+    expect(await resolver.revalidate(caller, Date.now())).toEqual({ caller: null, failure: 'UNAUTHORIZED' });
     await expect(refreshAt(refresh.token, Date.now())).rejects.toMatchObject({
       reason: 'REFUSED_REFRESH_TOKEN',
     });
@@ -389,7 +389,7 @@ describe('API keys', () => {
     await until(() => tail.age_ms() < 1000);
     await feed(t.db, accounts, [removed]);
     await promised(async () => (await bearer(key)).failure ?? undefined, 'the end of the key', 1_000);
-    expect((await resolver.again(caller, Date.now())).caller).toBeNull();
+    expect((await resolver.revalidate(caller, Date.now())).caller).toBeNull();
     await until(() => told.some((one) => one.user_id === carol));
     await tail.stop();
     await feed(t.db, apiKeys, [removed]);
@@ -454,7 +454,7 @@ describe('system keys', () => {
     expect((await bearer(key, { account_header: 'x' })).caller.account_id).toBeNull();
     const { caller } = await bearer(fixed.key);
     expect(caller).toMatchObject({ kind: 'system_key', permissions: new Set(['events:*', 'chat:read']) });
-    expect(await resolver.again(caller, Date.now())).toEqual({ caller, failure: null });
+    expect(await resolver.revalidate(caller, Date.now())).toEqual({ caller, failure: null });
     expect((await ask({ query_token: key, on_upgrade: true })).failure).toBe('UNAUTHORIZED');
   });
 

@@ -70,22 +70,22 @@ describe('a full room', () => {
     const room = createAnswerRoom(bounds);
     const readers = [new Reader(), new Reader()];
     const leave = room.enter(ada, 50, readers[0]!.socket);
-    expect([room.makeRoom(ada, 10, true), room.makeRoom(ada, 11, true), room.makeRoom(bob, 50, true)]).toEqual([
-      true,
-      false,
-      true,
-    ]);
+    expect([
+      room.ensureCapacity(ada, 10, true),
+      room.ensureCapacity(ada, 11, true),
+      room.ensureCapacity(bob, 50, true),
+    ]).toEqual([true, false, true]);
     room.enter(bob, 50, readers[1]!.socket);
-    expect(room.makeRoom(eve, 1, true)).toBe(false);
+    expect(room.ensureCapacity(eve, 1, true)).toBe(false);
     leave();
-    expect([room.makeRoom(eve, 50, true), ...readers.map(({ cut }) => cut)]).toEqual([true, false, false]);
+    expect([room.ensureCapacity(eve, 50, true), ...readers.map(({ cut }) => cut)]).toEqual([true, false, false]);
   });
 
   test('counts a caller without a rate limit too', () => {
     const room = createAnswerRoom(bounds);
     const unlimited = { ...ada, kind: 'system_key', rate_limit: null, rate_bucket: 'system' } as Caller;
     room.enter(unlimited, 60, new Reader().socket);
-    expect([room.makeRoom(unlimited, 1, true), room.makeRoom(ada, 1, true)]).toEqual([false, true]);
+    expect([room.ensureCapacity(unlimited, 1, true), room.ensureCapacity(ada, 1, true)]).toEqual([false, true]);
   });
 
   test('takes the answer of a command, and cuts readers until it fits, those of its own share first', () => {
@@ -93,13 +93,13 @@ describe('a full room', () => {
     const [own, other] = [new Reader(), new Reader()];
     room.enter(ada, 55, own.socket);
     room.enter(bob, 20, other.socket);
-    expect([room.makeRoom(ada, 50, false), own.cut, other.cut]).toEqual([true, true, false]);
+    expect([room.ensureCapacity(ada, 50, false), own.cut, other.cut]).toEqual([true, true, false]);
     const next = new Reader();
     room.enter(ada, 50, next.socket);
     // Of the largest share.
-    expect([room.makeRoom(eve, 50, false), next.cut, other.cut]).toEqual([true, true, false]);
+    expect([room.ensureCapacity(eve, 50, false), next.cut, other.cut]).toEqual([true, true, false]);
     // More than the room holds in all.
-    expect([room.makeRoom(ada, 500, false), other.cut]).toEqual([true, true]);
-    expect(room.makeRoom(eve, 500, true)).toBe(false);
+    expect([room.ensureCapacity(ada, 500, false), other.cut]).toEqual([true, true]);
+    expect(room.ensureCapacity(eve, 500, true)).toBe(false);
   });
 });

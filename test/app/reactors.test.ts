@@ -19,7 +19,7 @@ import { createPostgresJobs } from '../../engines/jobs/postgres';
 import { createPayloadSealing } from '../../engines/jobs/sealing';
 import { CheckpointLost, readCheckpoints } from '../../projections/runtime/checkpoint/checkpoints';
 import { FailedTries } from '../../reactors/runtime/failed-tries';
-import { placeOf } from '../../reactors/runtime/runner';
+import { readerOf } from '../../reactors/runtime/runner';
 import { listDeadLetters, parkedHeads, type DeadLetter } from '../../projections/runtime/dead-letter/dead-letters';
 import { dropReaction, retryReaction } from '../../reactors/runtime/retry-letters';
 import { startReactors, type Reactors } from '../../reactors/runtime/runtime';
@@ -629,7 +629,7 @@ describe('reactors', () => {
     await until(async () => (await noted()).length === 1);
     await joined();
     const head = (await on.events.head())!;
-    await until(async () => (await readCheckpoints(t.db, placeOf(noting()))).get(0)!.position === head);
+    await until(async () => (await readCheckpoints(t.db, readerOf(noting()))).get(0)!.position === head);
   });
 
   test('two processes: one reacts, the other takes over when it ends', async () => {

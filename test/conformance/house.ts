@@ -44,7 +44,7 @@ export async function openHouse(): Promise<void> {
   real = await realtimeNode(world.t, {
     windows,
     resolve: resolver.resolve,
-    again: resolver.again,
+    revalidate: resolver.revalidate,
     permissions_on: createMemberPermissions({ db: world.t.db }).permissionsOn,
   });
 }

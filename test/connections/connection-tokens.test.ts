@@ -1,5 +1,9 @@
 import { clearStaleFlags } from '../../services/connections/connection-flags';
-import { createConnectionTokens, ReconnectRequired, TokenAway } from '../../services/connections/connection-tokens';
+import {
+  createConnectionTokens,
+  ReconnectRequired,
+  TokenUnavailable,
+} from '../../services/connections/connection-tokens';
 import { type GrantPlace, readGrant, writeGrant, writeRefreshed } from '../../services/connections/connection-grants';
 import { writeApp } from '../../services/connections/oauth-apps';
 import { writeSeToken } from '../../services/connections/se-tokens';
@@ -22,7 +26,7 @@ import { connections as readModel } from '../../projections/connections/connecti
 import {
   AppRefused,
   GrantRefused,
-  VendorAway,
+  VendorUnavailable,
   type OAuthApp,
   type OAuthGrant,
   type OAuthVendor,
@@ -216,13 +220,13 @@ describe('tokens of connections', () => {
 
   test('are used to their end while the vendor is away, and flag nothing', async () => {
     await keepEnding(30_000);
-    vendor.fault = new VendorAway('kick');
+    vendor.fault = new VendorUnavailable('kick');
     const tokens = node();
     expect(await tokens.token(connection_id)).toBe('a0');
     // Not each caller asks it again.
     expect(await tokens.token(connection_id)).toBe('a0');
     expect(vendor.asked).toHaveLength(1);
-    await expect(tokens.token(connection_id, 'a0')).rejects.toThrow(TokenAway);
+    await expect(tokens.token(connection_id, 'a0')).rejects.toThrow(TokenUnavailable);
     expect(await flagged()).toBe(false);
     expect(await node().token(connection_id)).toBe('a2');
   });
@@ -230,7 +234,7 @@ describe('tokens of connections', () => {
   test('are not given up when the secret of the app is wrong', async () => {
     await keepEnding(1_000);
     vendor.fault = new AppRefused('wrong');
-    await expect(node().token(connection_id)).rejects.toThrow(TokenAway);
+    await expect(node().token(connection_id)).rejects.toThrow(TokenUnavailable);
     expect(await flagged()).toBe(false);
     expect(await node().token(connection_id)).toBe('a2');
   });
@@ -288,8 +292,8 @@ describe('tokens of connections', () => {
 
   test('that are lost with a crash after the vendor has rotated end in a flag, never in a loop', async () => {
     await keepEnding(1_000);
-    vendor.lost = new VendorAway('kick');
-    await expect(node().token(connection_id)).rejects.toThrow(TokenAway);
+    vendor.lost = new VendorUnavailable('kick');
+    await expect(node().token(connection_id)).rejects.toThrow(TokenUnavailable);
     await expect(node().token(connection_id)).rejects.toThrow(ReconnectRequired);
     expect([vendor.asked, await flagged()]).toEqual([['r0', 'r0'], true]);
   });

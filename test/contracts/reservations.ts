@@ -58,7 +58,7 @@ export function reservationContract(
               decider: shelf,
               stream: id,
               command,
-              given: (state) => void (before = state),
+              precondition: (state) => void (before = state),
               reservations: () => reserving(before),
             },
           );

@@ -1,5 +1,5 @@
 import { v7 as uuid } from 'uuid';
-import { type ConnectionTokens, TokenAway } from '../../services/connections/connection-tokens';
+import { type ConnectionTokens, TokenUnavailable } from '../../services/connections/connection-tokens';
 import type { ActiveConnection } from '../../services/connections/active-connections';
 import type { RecordEnvelope } from '../../domain/common/records';
 import type { LoggedRecord } from '../../engines/records/port';
@@ -317,7 +317,7 @@ test('followers on Twitch are counted a few channels at a time, now and then, an
       most = Math.max(most, (at_once += 1));
       await new Promise((resume) => setTimeout(resume, 5));
       at_once -= 1;
-      if (channel_id === '7') throw new TokenAway('planted');
+      if (channel_id === '7') throw new TokenUnavailable('planted');
       return Number(channel_id);
     },
   } as unknown as TwitchStreams;

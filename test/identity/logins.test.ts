@@ -5,7 +5,7 @@ import { discordIdentity } from '../../vendors/discord/identity';
 import { createHttpClients } from '../../vendors/http/client';
 import type { HttpClients } from '../../vendors/http/port';
 import { kickIdentity } from '../../vendors/kick/identity';
-import { ProviderAway, TokenRefused, type IdentityProvider } from '../../vendors/login/port';
+import { ProviderUnavailable, TokenRefused, type IdentityProvider } from '../../vendors/login/port';
 import { trovoIdentity } from '../../vendors/trovo/identity';
 import { twitchIdentity } from '../../vendors/twitch/identity';
 import { googleIdentity } from '../../vendors/youtube/identity';
@@ -171,7 +171,7 @@ describe('who a token is of, by the word of', () => {
 
     test.each([403, 302])(`${name} that answers %i has said nothing`, async (status) => {
       vendor.fault = { status };
-      await expect(provider.identify('right')).rejects.toBeInstanceOf(ProviderAway);
+      await expect(provider.identify('right')).rejects.toBeInstanceOf(ProviderUnavailable);
     });
 
     test('a busy one says when to come again', async () => {

@@ -4,7 +4,7 @@ import { createPrometheusMetrics } from '../../engines/metrics/prometheus';
 import { withAnyToken } from '../../ingest/runtime/connection/with-any-token';
 import { createHttpClients } from '../../vendors/http/client';
 import { type HttpClients, HttpFailed } from '../../vendors/http/port';
-import { AppRefused, GrantRefused, VendorAway } from '../../vendors/oauth/port';
+import { AppRefused, GrantRefused, VendorUnavailable } from '../../vendors/oauth/port';
 import { twitchOAuth } from '../../vendors/twitch/oauth';
 import { createTwitch } from '../../vendors/twitch/api';
 
@@ -32,14 +32,14 @@ test.each([
   [400, { error: 'invalid_grant' }, GrantRefused],
   [401, { error: 'invalid_token' }, GrantRefused],
   [400, { error: 'token_revoked' }, GrantRefused],
-  [400, { error: 'unsupported_grant_type' }, VendorAway],
+  [400, { error: 'unsupported_grant_type' }, VendorUnavailable],
   [400, { status: 400, message: 'Invalid refresh token' }, GrantRefused],
   [400, { status: 11706, error: 'invalid grant', message: 'invalid' }, GrantRefused],
   [401, { error: 'invalid_request', error_description: 'The refresh token is invalid.' }, GrantRefused],
   [403, { status: 403, message: 'invalid client secret' }, AppRefused],
-  [400, { error: 'invalid_request' }, VendorAway],
-  [400, { error: 'temporarily_unavailable' }, VendorAway],
-  [401, { message: 'Request blocked' }, VendorAway],
+  [400, { error: 'invalid_request' }, VendorUnavailable],
+  [400, { error: 'temporarily_unavailable' }, VendorUnavailable],
+  [401, { message: 'Request blocked' }, VendorUnavailable],
 ])('a refresh that is answered %i %j fails as %p', async (status, body, failure) => {
   answer = { status, body };
   const vendor = twitchOAuth(http, { id_url: base_url, api_url: base_url });

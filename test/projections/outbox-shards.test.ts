@@ -6,7 +6,7 @@ import { hashOfName, SHARDS, shardOf } from '../../lib/hash/shards';
 import { MIGRATIONS } from '../../migrations';
 import { writeOutbox } from '../../projections/runtime/outbox/outbox';
 import { createOutboxOrder, keepsOneOrder } from '../../projections/runtime/outbox/order';
-import { turnOutbox } from '../../projections/runtime/outbox/partitions';
+import { rotateOutboxPartitions } from '../../projections/runtime/outbox/partitions';
 import { SubscribedChannels } from '../../realtime/runtime/delivery/subscribed-channels';
 import { Outbox } from '../../realtime/runtime/delivery/outbox';
 import { emptyDatabase, type TestDatabase, testDatabase } from '../support/database';
@@ -247,7 +247,7 @@ describe('the tail of a node', () => {
       ['events:here-1', '{"n":0}'],
       ['events:here-9999', '{"n":2}'],
     ]);
-    expect(page.unheard).toBe('events:there 1\nevents:there 2');
+    expect(page.unsubscribed).toBe('events:there 1\nevents:there 2');
     expect(page).toMatchObject({ messages: 4, more: false });
     expect(page.places[shardOf('events:there')]).toBe(4);
   });
@@ -344,10 +344,10 @@ describe('partitions', () => {
     await past(3, [ONE, ONE, OTHER]);
     await past(2, [ONE]);
     const places = BEGINNING;
-    expect(await turnOutbox(t.db, 12 * 3_600_000)).toEqual([]);
-    expect(await turnOutbox(t.db, 2 * 3_600_000)).toEqual(['outbox_past_3']);
+    expect(await rotateOutboxPartitions(t.db, 12 * 3_600_000)).toEqual([]);
+    expect(await rotateOutboxPartitions(t.db, 2 * 3_600_000)).toEqual(['outbox_past_3']);
     expect((await allMessages(t.db)).map(({ channel, seq }) => [channel, seq])).toEqual([[ONE, 3]]);
-    expect(await turnOutbox(t.db, 3_600_000)).toEqual(['outbox_past_2']);
+    expect(await rotateOutboxPartitions(t.db, 3_600_000)).toEqual(['outbox_past_2']);
     // A node that was away for so long passes what is gone, and does not ask for it again and again.
     const page = await readTail(t.db, places, 10);
     expect(page).toMatchObject({ heard: [], more: false });
@@ -375,10 +375,10 @@ describe('partitions', () => {
 
   test('the next are made in time, by one of many', async () => {
     const made = (await partitions()).length;
-    await Promise.all([1, 2, 3].map(() => turnOutbox(t.db, 86_400_000)));
+    await Promise.all([1, 2, 3].map(() => rotateOutboxPartitions(t.db, 86_400_000)));
     const later = await partitions();
     expect(later.length).toBeGreaterThan(made);
-    await turnOutbox(t.db, 86_400_000);
+    await rotateOutboxPartitions(t.db, 86_400_000);
     expect(await partitions()).toEqual(later);
     await write([ONE]);
     expect(await t.db.query('select 1 as one from outbox_default')).toEqual([]);
@@ -391,7 +391,7 @@ describe('partitions', () => {
     await t.db.query(`update outbox_default set created_at = created_at - interval '2 hours' where channel = $1`, [
       OTHER,
     ]);
-    await turnOutbox(t.db, 660_000);
+    await rotateOutboxPartitions(t.db, 660_000);
     expect((await allMessages(t.db)).map(({ channel }) => channel)).toEqual([ONE]);
     expect(await t.db.query('select 1 as one from outbox_default')).toEqual([]);
   });
@@ -400,7 +400,7 @@ describe('partitions', () => {
     await past(3, [ONE]);
     await t.db.transaction(async (tx) => {
       await tx.query('select * from outbox');
-      const dropping = turnOutbox(t.db, 3_600_000).then(
+      const dropping = rotateOutboxPartitions(t.db, 3_600_000).then(
         () => null,
         (error: { code?: string }) => error.code,
       );
@@ -409,7 +409,7 @@ describe('partitions', () => {
       expect(performance.now() - started).toBeLessThan(timeLimit(3_000));
       expect(await dropping).toBe('55P03');
     });
-    expect(await turnOutbox(t.db, 3_600_000)).toEqual(['outbox_past_3']);
+    expect(await rotateOutboxPartitions(t.db, 3_600_000)).toEqual(['outbox_past_3']);
   });
 });
 

@@ -170,7 +170,7 @@ describe('presence channels', () => {
     };
     const heard_before: unknown[] = [];
     own.subscribe('presence', (text) => heard_before.push(JSON.parse(text)));
-    const given = { relay: told, presence: createLocalPresence(), builds_before: async () => true };
+    const given = { relay: told, presence: createLocalPresence(), older_nodes_connected: async () => true };
     const node = await realtimeNode(t, { ...given, families: familiesWith({ widget }) });
     nodes.push(node);
     node.callers.set('ada', caller({ user_id: ADA }));

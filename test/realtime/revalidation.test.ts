@@ -116,7 +116,7 @@ describe('what open sockets still may', () => {
     await t.db.query('delete from bound_tokens where id = $1', [overlays[3]!.id]);
     asked = 0;
     const now = Date.now();
-    const looked = await Promise.all(callers.map((held) => resolver.again(held, now)));
+    const looked = await Promise.all(callers.map((held) => resolver.revalidate(held, now)));
     expect(asked).toBe(2);
     const gone = looked.flatMap(({ caller: found }, place) => (found === null ? [place] : []));
     expect(gone).toEqual([7, 303]);
@@ -145,7 +145,7 @@ describe('what open sockets still may', () => {
       sessions,
       hub: unused,
       gates: unused,
-      again: answered,
+      revalidate: answered,
       end,
       log: silentLog,
     });

@@ -40,7 +40,7 @@ function pair(before = false) {
   let now = 0;
   const clock = { metrics, relay, now: () => now };
   const receiver = new TransientReceiver({ ...clock, log: silentLog, deliver: (...one) => void got.push(one) });
-  const senderOf = () => new TransientSender({ ...clock, builds_before: async () => before });
+  const senderOf = () => new TransientSender({ ...clock, older_nodes_connected: async () => before });
   const channels = new SubscribedChannels<true>();
   channels.onShard = (shard, wanted) => receiver.listen(shard, wanted);
   const dropped = async () => (await metrics.render()).match(/transient_dropped_total\{.*/g) ?? [];

@@ -31,7 +31,7 @@ import {
   type RecordProjection,
   type EventProjection,
 } from '../../kernel/projection';
-import { openFresh } from '../../projections/runtime/drive/checkpoint-init';
+import { initialiseCheckpoint } from '../../projections/runtime/drive/checkpoint-init';
 import { createProjectionRuntime, type ProjectionRuntimeDeps } from '../../projections/runtime/runtime';
 import { silentLog } from './log';
 import { PATIENCE_MS } from './patience';
@@ -108,7 +108,7 @@ export const runtimeOf = (
 
 /** Opens projections over sources that are still empty: from here on they announce everything. */
 export async function opened(db: Queryable, on: Engines, projections: readonly Projection[]): Promise<void> {
-  for (const p of projections) await openFresh({ ...on, db }, p);
+  for (const p of projections) await initialiseCheckpoint({ ...on, db }, p);
 }
 
 /** A record that says nothing but its number; `raw` "poison:sql" or "poison:js" makes the test projections fail by

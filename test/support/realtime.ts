@@ -97,7 +97,7 @@ export async function realtimeNode(t: TestDatabase, given: Partial<RealtimeDeps>
     features: { enabled: async (flag) => !off.has(flag) },
     counts: UNCOUNTED,
     slots: UNCOUNTED,
-    again: async (held) => {
+    revalidate: async (held) => {
       if (held.credential_id !== null && ended.has(held.credential_id)) return unauthorized;
       return { caller: current.get(held.credential_id ?? '') ?? held, failure: null };
     },

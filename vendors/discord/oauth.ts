@@ -19,7 +19,7 @@ export function discordOAuth(http: HttpClients, { api_url }: { api_url: string }
     scopes: { bot: ['bot', 'applications.commands'] },
     authorize_url: `${api_url}/oauth2/authorize`,
     query: () => ({ permissions: PERMISSIONS }),
-    token: (app, given) => post(`${api_url}/api/v10/oauth2/token`, { ...inBody(app), ...given }),
+    token: (app, parameters) => post(`${api_url}/api/v10/oauth2/token`, { ...inBody(app), ...parameters }),
     revoke: (app, { access_token }) => [
       post(`${api_url}/api/v10/oauth2/token/revoke`, { ...inBody(app), token: access_token }),
     ],

@@ -27,7 +27,7 @@ export function kickOAuth(http: HttpClients, { id_url, api_url }: KickOAuthOptio
     bases: [id_url],
     scopes: { channel: CHANNEL, bot: BOT, system_bot: BOT },
     authorize_url: `${id_url}/oauth/authorize`,
-    token: (app, given) => post(`${id_url}/oauth/token`, { ...inBody(app), ...given }),
+    token: (app, parameters) => post(`${id_url}/oauth/token`, { ...inBody(app), ...parameters }),
     revoke: (_app, { access_token, refresh_token }) =>
       Object.entries({ access_token, refresh_token }).flatMap(([token_hint_type, token]) =>
         token === null ? [] : [post(`${id_url}/oauth/revoke`, { token, token_hint_type })],

@@ -3,7 +3,7 @@ import { NotSent, OutcomeUnknown } from '../../kernel/job';
 import type { HttpAnswer, HttpClient, HttpClients, HttpRequest } from '../http/port';
 import { bodyAs } from '../http/body';
 import { hostOf } from '../http/hosts';
-import { ProviderAway, TokenRefused } from './port';
+import { ProviderUnavailable, TokenRefused } from './port';
 
 /** Somebody waits for their login. */
 const DEADLINE_MS = 4_000;
@@ -26,7 +26,7 @@ export function asking(http: HttpClients, provider: string, bases: readonly stri
       return await client.call({ ...request, repeatable: true, deadline_ms: DEADLINE_MS });
     } catch (error) {
       if (error instanceof NotSent || error instanceof OutcomeUnknown) {
-        throw new ProviderAway(provider, undefined, { cause: error });
+        throw new ProviderUnavailable(provider, undefined, { cause: error });
       }
       throw error;
     }
@@ -34,7 +34,7 @@ export function asking(http: HttpClients, provider: string, bases: readonly stri
 
   function read<T>(said: HttpAnswer, shape: z.ZodType<T>): T {
     const data = bodyAs(said, shape);
-    if (data === undefined) throw new ProviderAway(provider);
+    if (data === undefined) throw new ProviderUnavailable(provider);
     return data;
   }
 
@@ -43,13 +43,13 @@ export function asking(http: HttpClients, provider: string, bases: readonly stri
       const said = await answer(request);
       if (said.status === 200) return read(said, shape);
       if (said.status === 400 || said.status === 401) throw new TokenRefused();
-      throw new ProviderAway(provider, said.retry_after_ms);
+      throw new ProviderUnavailable(provider, said.retry_after_ms);
     },
     async askIfAllowed(request, shape) {
       const said = await answer(request);
       if (said.status === 200) return read(said, shape);
       if (said.status >= 400 && said.status < 429) return null;
-      throw new ProviderAway(provider, said.retry_after_ms);
+      throw new ProviderUnavailable(provider, said.retry_after_ms);
     },
   };
 }

@@ -19,7 +19,7 @@ export class TokenRefused extends Error {
 }
 
 /** The provider did not answer; nothing is known of the token. */
-export class ProviderAway extends Error {
+export class ProviderUnavailable extends Error {
   constructor(
     provider: string,
     readonly retry_after_ms?: number,

@@ -38,7 +38,7 @@ export class AppRefused extends Error {
 }
 
 /** The vendor did not answer; nothing is known. */
-export class VendorAway extends Error {
+export class VendorUnavailable extends Error {
   override readonly name = 'VendorAway';
   constructor(
     vendor: string,
@@ -49,7 +49,7 @@ export class VendorAway extends Error {
   }
 }
 
-/** OAuth at one vendor. Each call throws {@link GrantRefused}, {@link AppRefused} or {@link VendorAway}. */
+/** OAuth at one vendor. Each call throws {@link GrantRefused}, {@link AppRefused} or {@link VendorUnavailable}. */
 export interface OAuthVendor {
   /** Kinds of connections that begin with a login there. */
   readonly kinds: readonly GrantKind[];

@@ -4,11 +4,11 @@ import { bodyAs } from '../http/body';
 import type { HttpAnswer, HttpClient, HttpClients, HttpRequest } from '../http/port';
 import { hostOf } from '../http/hosts';
 import { scopesOf } from '../login/asking';
-import { ProviderAway, TokenRefused } from '../login/port';
+import { ProviderUnavailable, TokenRefused } from '../login/port';
 import {
   AppRefused,
   GrantRefused,
-  VendorAway,
+  VendorUnavailable,
   type GrantKind,
   type GrantOwner,
   type OAuthApp,
@@ -36,7 +36,7 @@ export interface OAuthSpec {
   /** Query of that address besides the members of OAuth. */
   query?(kind: GrantKind): Record<string, string>;
   /** A call to its token endpoint; `given` are the members of OAuth without the app's. */
-  token(app: OAuthApp, given: Readonly<Record<string, string>>): HttpRequest;
+  token(app: OAuthApp, parameters: Readonly<Record<string, string>>): HttpRequest;
   revoke_ends_all?: boolean;
   revoke?(app: OAuthApp, tokens: { access_token: string; refresh_token: string | null }): readonly HttpRequest[];
   /** Owner of the token. May throw what an identity provider throws. */
@@ -74,7 +74,7 @@ export function standardOAuth(http: HttpClients, spec: OAuthSpec): OAuthVendor {
       return await client.call({ ...request, deadline_ms: DEADLINE_MS, repeatable: false });
     } catch (error) {
       if (error instanceof NotSent || error instanceof OutcomeUnknown)
-        throw new VendorAway(vendor, undefined, { cause: error });
+        throw new VendorUnavailable(vendor, undefined, { cause: error });
       throw error;
     }
   }
@@ -83,7 +83,7 @@ export function standardOAuth(http: HttpClients, spec: OAuthSpec): OAuthVendor {
     const answer = await answerOf(request);
     if (answer.status < 200 || answer.status > 299) throw refusal(vendor, answer);
     const said = bodyAs(answer, TokenAnswer);
-    if (said === undefined) throw new VendorAway(vendor);
+    if (said === undefined) throw new VendorUnavailable(vendor);
     return said;
   }
 
@@ -107,13 +107,14 @@ export function standardOAuth(http: HttpClients, spec: OAuthSpec): OAuthVendor {
       return url.toString();
     },
     async exchange({ app, kind, redirect_uri, code, verifier }) {
-      const given = { grant_type: 'authorization_code', code, redirect_uri, code_verifier: verifier };
-      const answer = await tokenOf(spec.token(app, given));
+      const parameters = { grant_type: 'authorization_code', code, redirect_uri, code_verifier: verifier };
+      const answer = await tokenOf(spec.token(app, parameters));
       try {
         return { grant: grantOf(answer), owner: await spec.whose({ http, app, kind, answer }) };
       } catch (error) {
         if (error instanceof TokenRefused) throw new GrantRefused('the vendor does not say whose it is');
-        if (error instanceof ProviderAway) throw new VendorAway(vendor, error.retry_after_ms, { cause: error });
+        if (error instanceof ProviderUnavailable)
+          throw new VendorUnavailable(vendor, error.retry_after_ms, { cause: error });
         throw error;
       }
     },
@@ -124,7 +125,7 @@ export function standardOAuth(http: HttpClients, spec: OAuthSpec): OAuthVendor {
         for (const request of revoke(app, tokens)) {
           const answer = await answerOf(request);
           // Any other refusal means that the token is revoked already.
-          if (answer.status >= 500 || answer.status === 429) throw new VendorAway(vendor, answer.retry_after_ms);
+          if (answer.status >= 500 || answer.status === 429) throw new VendorUnavailable(vendor, answer.retry_after_ms);
         }
       },
     }),
@@ -169,12 +170,12 @@ const DEAD_GRANT = [
 function refusal(vendor: string, answer: HttpAnswer): Error {
   const { status, retry_after_ms } = answer;
   const said = bodyAs(answer, Refusal);
-  if (said === undefined || status >= 500 || status === 429) return new VendorAway(vendor, retry_after_ms);
+  if (said === undefined || status >= 500 || status === 429) return new VendorUnavailable(vendor, retry_after_ms);
   const { error = '', error_description = '', message = '' } = said;
   if (DEAD_GRANT_CODES.has(error)) return new GrantRefused(`${vendor} refuses the grant`);
   if (/client|redirect/i.test(`${error} ${message}`)) return new AppRefused(`${vendor} does not take our app`);
   const words = `${error} ${message} ${error_description}`;
   if ((status === 400 || status === 401) && DEAD_GRANT.some((dead) => dead.test(words)))
     return new GrantRefused(`${vendor} refuses the grant`);
-  return new VendorAway(vendor, retry_after_ms);
+  return new VendorUnavailable(vendor, retry_after_ms);
 }

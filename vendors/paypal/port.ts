@@ -12,7 +12,7 @@ export interface PaypalDelivery {
 }
 
 /** PayPal did not answer whether a delivery is its own; nothing is known of it. */
-export class VerificationAway extends Error {
+export class VerificationUnavailable extends Error {
   constructor(
     message: string,
     /** Seconds after which to ask again. */

@@ -3,7 +3,7 @@ import { NotSent, OutcomeUnknown } from '../../kernel/job';
 import type { HttpAnswer, HttpClient, HttpClients, HttpRequest } from '../http/port';
 import { bodyAs } from '../http/body';
 import { hostOf } from '../http/hosts';
-import { type DeliveryVerification, type PaypalDelivery, VerificationAway } from './port';
+import { type DeliveryVerification, type PaypalDelivery, VerificationUnavailable } from './port';
 
 export interface PaypalOptions {
   client_id: string;
@@ -122,5 +122,5 @@ function question({ event, ...members }: PaypalDelivery): string {
   return `{"webhook_event":${event},${JSON.stringify(members).slice(1)}`;
 }
 
-const away = (message: string, retry_after_ms?: number, cause?: unknown): VerificationAway =>
-  new VerificationAway(message, Math.ceil((retry_after_ms ?? RETRY_AFTER_SECONDS * 1000) / 1000), { cause });
+const away = (message: string, retry_after_ms?: number, cause?: unknown): VerificationUnavailable =>
+  new VerificationUnavailable(message, Math.ceil((retry_after_ms ?? RETRY_AFTER_SECONDS * 1000) / 1000), { cause });

@@ -33,9 +33,9 @@ export function spotifyOAuth(http: HttpClients, { id_url, api_url }: SpotifyOAut
     bases: [id_url],
     scopes: { channel: CHANNEL },
     authorize_url: `${id_url}/authorize`,
-    token({ client_id, client_secret }, given) {
+    token({ client_id, client_secret }, parameters) {
       const basic = Buffer.from(`${client_id}:${client_secret}`).toString('base64');
-      return post(`${id_url}/api/token`, given, { authorization: `Basic ${basic}` });
+      return post(`${id_url}/api/token`, parameters, { authorization: `Basic ${basic}` });
     },
     async whose({ answer }) {
       const headers = { authorization: `Bearer ${answer.access_token}` };

@@ -63,7 +63,7 @@ export function twitchOAuth(http: HttpClients, { id_url, api_url }: TwitchOAuthO
     authorize_url: `${id_url}/oauth2/authorize`,
     // The person logged in at Twitch may be somebody else.
     query: () => ({ force_verify: 'true' }),
-    token: (app, given) => post(`${id_url}/oauth2/token`, { ...inBody(app), ...given }),
+    token: (app, parameters) => post(`${id_url}/oauth2/token`, { ...inBody(app), ...parameters }),
     revoke: ({ client_id }, { access_token }) => [post(`${id_url}/oauth2/revoke`, { client_id, token: access_token })],
     whose: ({ app, answer }) =>
       ownerOf(twitchIdentity(http, { client_ids: [app.client_id], id_url, api_url }), answer.access_token),

@@ -63,8 +63,8 @@ export function youtubeDataApi(http: HttpClients, { api_url }: { api_url: string
   const client = http.client('youtube', [hostOf(api_url)]);
   let says_whose = true;
   const urlOf = (path: string, query: Record<string, string | null>) => {
-    const given = Object.entries(query).flatMap(([name, value]) => (value === null ? [] : [[name, value]]));
-    return `${api_url}/youtube/v3/${path}?${new URLSearchParams(given as [string, string][]).toString()}`;
+    const parameters = Object.entries(query).flatMap(([name, value]) => (value === null ? [] : [[name, value]]));
+    return `${api_url}/youtube/v3/${path}?${new URLSearchParams(parameters as [string, string][]).toString()}`;
   };
   const headersOf = (token: string) => ({ authorization: `Bearer ${token}`, accept: 'application/json' });
 

@@ -40,7 +40,7 @@ export function youtubeOAuth(http: HttpClients, { id_url, token_url, api_url }: 
     scopes: { channel: [READONLY, FORCE_SSL], bot: [FORCE_SSL], system_bot: [FORCE_SSL] },
     authorize_url: `${id_url}/o/oauth2/v2/auth`,
     query: () => ({ access_type: 'offline', prompt: 'consent', include_granted_scopes: 'false' }),
-    token: (app, given) => post(`${token_url}/token`, { ...inBody(app), ...given }),
+    token: (app, parameters) => post(`${token_url}/token`, { ...inBody(app), ...parameters }),
     revoke_ends_all: true,
     revoke: (_app, { access_token, refresh_token }) => [
       post(`${token_url}/revoke`, { token: refresh_token ?? access_token }),

@@ -88,7 +88,7 @@ export const digestsOfRow = (row: AuditRow): Record<string, string> => digestsOf
 export type Viewer = { account_id: string } | { user_id: string } | 'operator';
 
 /** Converts rows to entries. Personal values are decrypted where the key exists, in a few queries per page. */
-export async function shownEntries(
+export async function toEntryViews(
   reading: AuditReading,
   rows: readonly AuditRow[],
   viewer: Viewer,

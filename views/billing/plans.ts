@@ -92,7 +92,7 @@ export async function adminPlans(db: Queryable, id: string | null = null): Promi
     [id],
     'admin-plans',
   );
-  return rows.map(({ accounts_using, ...row }) => shownPlan(row, accounts_using));
+  return rows.map(({ accounts_using, ...row }) => toPlanView(row, accounts_using));
 }
 
 /** Number of accounts on a plan. */
@@ -105,7 +105,7 @@ export async function accountsUsing(db: Queryable, plan_id: string): Promise<num
   return row!.accounts_using;
 }
 
-export function shownPlan({ limits, features, ...row }: PlanRow, accounts_using: number): AdminPlan {
+export function toPlanView({ limits, features, ...row }: PlanRow, accounts_using: number): AdminPlan {
   return {
     ...row,
     ...namedLimits(limits),

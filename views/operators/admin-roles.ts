@@ -39,7 +39,7 @@ export async function adminRoles(db: Queryable, id: string | null = null): Promi
 }
 
 /** Answer for a role from its decided state, without waiting for the read model. */
-export async function shownRole(db: Queryable, role: RoleState): Promise<AdminRole> {
+export async function toRoleView(db: Queryable, role: RoleState): Promise<AdminRole> {
   const { role_id: id, key, name, description, is_system, created_at, updated_at } = role;
   const [held] = await db.query<{ count: number }>(
     'select count(*)::int as count from user_admin_roles where role = $1',

@@ -16,7 +16,7 @@ interface Rule {
 }
 
 /** Alerts that wait; older ones are dropped. */
-const MOST_WAITING = 100;
+const MAX_WAITING = 100;
 const DURATION_MS = 5_000;
 /** Announces events one at a time; events of before are never announced. */
 export class Alerts implements Drawing {
@@ -49,7 +49,7 @@ export class Alerts implements Drawing {
       ...this.labels,
     });
     this.waiting.push({ rule, text: text.trim() });
-    if (this.waiting.length > MOST_WAITING) this.waiting.shift();
+    if (this.waiting.length > MAX_WAITING) this.waiting.shift();
     if (this.timer === 0) this.next();
   }
 

@@ -2,9 +2,9 @@ import { element } from '../dom';
 import { numberOf, typeFace } from './settings';
 import type { ChatLine, Drawing } from './types';
 
-const MOST_LINES = 100;
+const MAX_LINES = 100;
 /** Pictures of one line. */
-const MOST_EMOTES = 50;
+const MAX_EMOTES = 50;
 
 /** Lines of the chats, newest at the bottom; at most 100 wait and stand there, however fast messages come. */
 export class Chat implements Drawing {
@@ -16,7 +16,7 @@ export class Chat implements Drawing {
 
   configure(config: Record<string, unknown>): void {
     typeFace(this.element, config);
-    this.most = Math.min(MOST_LINES, numberOf(config, 'max_lines', 20));
+    this.most = Math.min(MAX_LINES, numberOf(config, 'max_lines', 20));
     this.hide_ms = 1_000 * numberOf(config, 'hide_after_seconds', 0);
     this.trim();
   }
@@ -81,7 +81,7 @@ function rowOf(line: ChatLine): HTMLElement {
 function partsOf({ message, emotes = [] }: ChatLine): (Node | string)[] {
   const pictures = new Map(emotes.flatMap(({ text, url }) => (url ? [[text, url] as const] : [])));
   if (pictures.size === 0) return [message];
-  let left = MOST_EMOTES;
+  let left = MAX_EMOTES;
   return message.split(/(\s+)/).map((word) => {
     const url = pictures.get(word);
     if (url === undefined || left-- <= 0) return word;

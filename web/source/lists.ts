@@ -2,7 +2,7 @@ import { element } from '../dom';
 import { filled, numberOf, textOf, typeFace } from './settings';
 import type { DrawnEvent, Drawing, Labels, PageState } from './types';
 
-const MOST_ITEMS = 50;
+const MAX_ITEMS = 50;
 
 /** List of events, newest first. */
 export class EventList implements Drawing {
@@ -12,7 +12,7 @@ export class EventList implements Drawing {
 
   configure(config: Record<string, unknown>): void {
     typeFace(this.element, config);
-    this.most = Math.min(MOST_ITEMS, numberOf(config, 'max_items', 10));
+    this.most = Math.min(MAX_ITEMS, numberOf(config, 'max_items', 10));
     this.types = Array.isArray(config.event_types) ? (config.event_types as string[]) : [];
     this.trim();
   }

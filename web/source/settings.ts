@@ -6,7 +6,7 @@ export const numberOf = (config: Record<string, unknown>, name: string, usual: n
 
 const fonts = new Set<string>();
 /** Families whose style sheets were asked for, at most this many. */
-const MOST_FONTS = 50;
+const MAX_FONTS = 50;
 
 /** Sets the type face of an element, and loads the family from this installation. */
 export function typeFace(element: HTMLElement, config: Record<string, unknown>): void {
@@ -14,7 +14,7 @@ export function typeFace(element: HTMLElement, config: Record<string, unknown>):
   element.style.fontFamily = `${JSON.stringify(family)}, sans-serif`;
   element.style.fontSize = `${numberOf(config, 'font_size', 24)}px`;
   element.style.color = textOf(config, 'text_color', '#ffffff');
-  if (fonts.has(family) || fonts.size >= MOST_FONTS) return;
+  if (fonts.has(family) || fonts.size >= MAX_FONTS) return;
   fonts.add(family);
   const sheet = document.createElement('link');
   sheet.rel = 'stylesheet';

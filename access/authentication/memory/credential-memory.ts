@@ -70,12 +70,12 @@ export class CredentialMemory {
     const is_right = remembered.found.caller !== null;
     (is_right ? this.refused : this.right).delete(key);
     (is_right ? this.right : this.refused).set(key, remembered);
-    this.letGo(remembered.at);
+    this.evictExpired(remembered.at);
     this.timer ??= setTimeout(() => this.sweep(), REMEMBER_MS).unref();
   }
 
   /** Evicts expired entries on insert, because ten thousand connecting sockets would otherwise stay cached. */
-  private letGo(now: number): void {
+  private evictExpired(now: number): void {
     for (const key of this.right.rkeys()) {
       if (now - (this.right.peek(key)?.at ?? 0) < REMEMBER_MS) return;
       this.right.delete(key);
@@ -85,7 +85,7 @@ export class CredentialMemory {
   /** Evicts the last entries when no further insert follows. */
   private sweep(): void {
     this.timer = null;
-    this.letGo(performance.now());
+    this.evictExpired(performance.now());
     if (this.right.size > 0) this.timer = setTimeout(() => this.sweep(), REMEMBER_MS).unref();
   }
 }

@@ -11,7 +11,7 @@ export class RecentlyValidTokens {
   private readonly places = new Uint32Array(PAIRS * 2 * NUMBERS);
 
   has(hash: string): boolean {
-    return this.placeOf(hash) >= 0;
+    return this.slotOf(hash) >= 0;
   }
 
   add(hash: string): void {
@@ -23,12 +23,12 @@ export class RecentlyValidTokens {
   }
 
   delete(hash: string): void {
-    const place = this.placeOf(hash);
+    const place = this.slotOf(hash);
     if (place >= 0) this.places.fill(0, place, place + NUMBERS);
   }
 
   /** Index of the token's slot; -1 when absent. */
-  private placeOf(hash: string): number {
+  private slotOf(hash: string): number {
     const pair = pairOf(hash);
     const [first, second] = [numberAt(hash, 1), numberAt(hash, 2)];
     for (let place = pair; place < pair + 2 * NUMBERS; place += NUMBERS)

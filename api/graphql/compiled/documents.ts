@@ -17,7 +17,7 @@ import { inspect } from '../limits/inspect';
 import { limitedFields, type LimitedField } from '../limits/limited-fields';
 import { measure, type GraphqlLimits, type MeasuredOperation } from '../limits/limits';
 import { overlappingFields } from '../limits/overlapping-fields';
-import { placesOf, type Place } from '../limits/locations';
+import { locationsOf, type SourceLocation } from '../limits/locations';
 import { reason, type Reason, type Refusal } from '../refusals';
 
 /** Operation of a document, found by its name. */
@@ -93,12 +93,12 @@ export function createDocuments(
     }
     const { nodes, fault } = inspect(document);
     if (fault) {
-      return refuse(fault.error.code as Refusal['code'], [reason(fault.error.message, placesOf([fault.node]))]);
+      return refuse(fault.error.code as Refusal['code'], [reason(fault.error.message, locationsOf([fault.node]))]);
     }
     const subscription = document.definitions.find(isSubscription);
-    if (subscription) return refuse('VALIDATION_ERROR', [reason(NO_SUBSCRIPTIONS, placesOf([subscription]))]);
+    if (subscription) return refuse('VALIDATION_ERROR', [reason(NO_SUBSCRIPTIONS, locationsOf([subscription]))]);
     const measured = measure(document, schema, limits);
-    if (!measured.ok) return refuse('BAD_REQUEST', [reason(measured.message, placesOf([measured.node]))]);
+    if (!measured.ok) return refuse('BAD_REQUEST', [reason(measured.message, locationsOf([measured.node]))]);
     const errors = validate(schema, document, rules, {
       maxErrors: MAX_ERRORS,
       hideSuggestions: !options.introspection,
@@ -139,10 +139,10 @@ const NO_SUBSCRIPTIONS = 'Subscriptions are not offered in GraphQL: subscribe to
 
 /** Merges errors of the same text into a reason with all their locations. */
 function reasonsOf(errors: readonly GraphQLError[], suggest: boolean): Reason[] {
-  const places = new Map<string, Place[]>();
+  const places = new Map<string, SourceLocation[]>();
   for (const { message, nodes } of errors) {
     const text = suggest ? message : message.replace(SUGGESTION, '');
-    places.set(text, [...(places.get(text) ?? []), ...(placesOf(nodes) ?? [])]);
+    places.set(text, [...(places.get(text) ?? []), ...(locationsOf(nodes) ?? [])]);
   }
   return [...places].map(([text, found]) => reason(text, found.length > 0 ? found : undefined));
 }

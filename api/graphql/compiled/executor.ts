@@ -129,11 +129,11 @@ export function createExecutor(
   function variablesOf(
     { node, index }: ChosenOperation,
     { variables }: Plan,
-    given: Record<string, unknown>,
+    raw_variables: Record<string, unknown>,
   ): Record<string, unknown> | null {
-    const plain = variables.get(index)?.(given);
+    const plain = variables.get(index)?.(raw_variables);
     if (plain) return plain;
-    return getVariableValues(schema, node.variableDefinitions ?? [], given, { maxErrors: 1 }).coerced ?? null;
+    return getVariableValues(schema, node.variableDefinitions ?? [], raw_variables, { maxErrors: 1 }).coerced ?? null;
   }
 
   /** Null when graphql-js is to refuse one of them. */
@@ -166,13 +166,13 @@ export function createExecutor(
       }) as Promise<ExecutionResult> | ExecutionResult;
       return result instanceof Promise ? result.then(held) : held(result);
     },
-    runCompiled(document, operation, given, state) {
+    runCompiled(document, operation, raw_variables, state) {
       let plan = plans.get(document);
       if (!plan) {
         plan = { conditions: conditionsOf(document.document), variants: new Map(), variables: new Map() };
         plans.set(document, plan);
       }
-      const coerced = variablesOf(operation, plan, given);
+      const coerced = variablesOf(operation, plan, raw_variables);
       if (coerced === null) return null;
       const key = variantKey(operation, plan.conditions, coerced);
       if (key === null) return null;

@@ -37,7 +37,7 @@ const PLAIN = new Map<unknown, (value: unknown) => boolean>([
 export function plainVariables(
   schema: GraphQLSchema,
   { variableDefinitions = [] }: OperationDefinitionNode,
-): (given: Variables) => Values | null {
+): (raw_variables: Variables) => Values | null {
   const known = variableDefinitions.map(({ variable, type, defaultValue }) => {
     const declared = typeFromAST(schema, type as never);
     const required = isNonNullType(declared);
@@ -45,14 +45,14 @@ export function plainVariables(
     return { name: variable.name.value, required, plain };
   });
   if (!known.every(({ plain }) => plain)) return () => null;
-  return (given) => {
+  return (raw_variables) => {
     const values: Values = {};
     for (const { name, required, plain } of known) {
-      if (!Object.hasOwn(given, name)) {
+      if (!Object.hasOwn(raw_variables, name)) {
         if (required) return null;
         continue;
       }
-      const value = given[name];
+      const value = raw_variables[name];
       if (!plain!(value)) return null;
       values[name] = value;
     }

@@ -10,7 +10,7 @@ import {
   type SelectionSetNode,
   visit,
 } from 'graphql';
-import { placeOf } from '../limits/locations';
+import { locationOf } from '../limits/locations';
 
 export const TYPENAME = '__typename';
 
@@ -24,8 +24,8 @@ export interface Specialised {
 export function conditionsOf(document: DocumentNode): readonly string[] {
   const names = new Set<string>();
   visit(document, {
-    [Kind.DIRECTIVE]: ({ arguments: given }) => {
-      for (const { value } of given ?? []) if (value.kind === Kind.VARIABLE) names.add(value.name.value);
+    [Kind.DIRECTIVE]: ({ arguments: directive_arguments }) => {
+      for (const { value } of directive_arguments ?? []) if (value.kind === Kind.VARIABLE) names.add(value.name.value);
     },
   });
   return [...names].sort();
@@ -51,11 +51,11 @@ export function specialise(
 
   const located = <T extends SelectionNode>(node: T): T =>
     // The compiler reads line and column from the first token of the location.
-    ({ ...node, directives: [], loc: { startToken: placeOf(node) } }) as unknown as T;
+    ({ ...node, directives: [], loc: { startToken: locationOf(node) } }) as unknown as T;
 
-  function set(given: SelectionSetNode): SelectionSetNode {
+  function set(directive_arguments: SelectionSetNode): SelectionSetNode {
     const selections: SelectionNode[] = [];
-    for (const selection of given.selections) {
+    for (const selection of directive_arguments.selections) {
       if (!included(selection.directives, variables)) continue;
       if (selection.kind === Kind.FIELD) {
         const { name, alias, selectionSet } = selection;
@@ -71,7 +71,7 @@ export function specialise(
         selections.push(located(selection));
       }
     }
-    return { ...given, selections };
+    return { ...directive_arguments, selections };
   }
 
   const selectionSet = set(operation.selectionSet);
@@ -86,8 +86,8 @@ function included(
   directives: readonly DirectiveNode[] | undefined,
   variables: Readonly<Record<string, unknown>>,
 ): boolean {
-  return (directives ?? []).every(({ name, arguments: given }) => {
-    const value = given?.[0]?.value;
+  return (directives ?? []).every(({ name, arguments: directive_arguments }) => {
+    const value = directive_arguments?.[0]?.value;
     const holds =
       value?.kind === Kind.VARIABLE ? variables[value.name.value] : value?.kind === Kind.BOOLEAN && value.value;
     return name.value === 'skip' ? holds === false : name.value !== 'include' || holds === true;

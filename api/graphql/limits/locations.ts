@@ -1,13 +1,13 @@
 import type { ASTNode } from 'graphql';
 
 /** Position in the text of a document; both count from 1. */
-export interface Place {
+export interface SourceLocation {
   readonly line: number;
   readonly column: number;
 }
 
 const PLACE = Symbol('place');
-type Placed = { [PLACE]?: Place; loc?: unknown };
+type Placed = { [PLACE]?: SourceLocation; loc?: unknown };
 
 /**
  * Replaces the parser's location of a node by its line and column. The parser's own holds tokens, which are linked to
@@ -21,10 +21,10 @@ export function pruneLocation(node: ASTNode): void {
   (node as Placed).loc = undefined;
 }
 
-export const placeOf = (node: ASTNode): Place | undefined => (node as Placed)[PLACE];
+export const locationOf = (node: ASTNode): SourceLocation | undefined => (node as Placed)[PLACE];
 
 /** The places of those nodes that have one; undefined when none has. */
-export function placesOf(nodes: readonly ASTNode[] | undefined): readonly Place[] | undefined {
-  const places = (nodes ?? []).flatMap((node) => placeOf(node) ?? []);
+export function locationsOf(nodes: readonly ASTNode[] | undefined): readonly SourceLocation[] | undefined {
+  const places = (nodes ?? []).flatMap((node) => locationOf(node) ?? []);
   return places.length > 0 ? places : undefined;
 }

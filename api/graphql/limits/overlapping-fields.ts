@@ -19,7 +19,7 @@ import {
   type ValidationRule,
 } from 'graphql';
 
-interface Found {
+interface FieldInstance {
   node: FieldNode;
   /** A union has no field but `__typename`. */
   parent: GraphQLObjectType | GraphQLUnionType;
@@ -53,7 +53,7 @@ export function overlappingFields(schema: GraphQLSchema): ValidationRule {
 function check(context: ValidationContext, selections: Selections, written: Map<FieldNode, string>): void {
   for (const [key, fields] of grouped(context, selections)) {
     for (const [parent, ofParent] of byParent(fields)) {
-      const [first, ...others] = ofParent as [Found, ...Found[]];
+      const [first, ...others] = ofParent as [FieldInstance, ...FieldInstance[]];
       const merged = [first];
       for (const other of others) {
         const difference = differenceOf(first.node, other.node, written);
@@ -66,20 +66,20 @@ function check(context: ValidationContext, selections: Selections, written: Map<
   }
 }
 
-function byParent(fields: readonly Found[]): Map<Found['parent'], Found[]> {
-  const parents = new Map<Found['parent'], Found[]>();
+function byParent(fields: readonly FieldInstance[]): Map<FieldInstance['parent'], FieldInstance[]> {
+  const parents = new Map<FieldInstance['parent'], FieldInstance[]>();
   for (const field of fields) parents.set(field.parent, [...(parents.get(field.parent) ?? []), field]);
   return parents;
 }
 
-const typeOf = ({ node, parent }: Found): GraphQLOutputType | undefined =>
+const typeOf = ({ node, parent }: FieldInstance): GraphQLOutputType | undefined =>
   node.name.value === TypeNameMetaFieldDef.name
     ? TypeNameMetaFieldDef.type
     : isObjectType(parent)
       ? parent.getFields()[node.name.value]?.type
       : undefined;
 
-const belowOf = (fields: readonly Found[], parent?: Found['parent']): Selections =>
+const belowOf = (fields: readonly FieldInstance[], parent?: FieldInstance['parent']): Selections =>
   fields.flatMap((field) => {
     const type = typeOf({ ...field, parent: parent ?? field.parent });
     return field.node.selectionSet ? [{ set: field.node.selectionSet, parent: type && getNamedType(type) }] : [];
@@ -88,11 +88,11 @@ const belowOf = (fields: readonly Found[], parent?: Found['parent']): Selections
 /** Checks that all values of a response name have the same shape, in every object of a union. */
 function checkShapes(context: ValidationContext, selections: Selections): void {
   for (const [key, fields] of grouped(context, selections)) {
-    const [first, ...others] = fields as [Found, ...Found[]];
-    const shape = shapeOf(first);
+    const [first, ...others] = fields as [FieldInstance, ...FieldInstance[]];
+    const shape = typeTextOf(first);
     const union = fields.some(({ parent }) => isUnionType(parent));
     const other = others.find(
-      (one) => shapeOf(one) !== shape || (union && one.node.name.value !== first.node.name.value),
+      (one) => typeTextOf(one) !== shape || (union && one.node.name.value !== first.node.name.value),
     );
     if (other) context.reportError(conflict(key, 'they return conflicting types', [first.node, other.node]));
     else {
@@ -103,7 +103,7 @@ function checkShapes(context: ValidationContext, selections: Selections): void {
 }
 
 /** Type with its lists and nulls; all objects are equal, because their fields are compared one by one. */
-function shapeOf(field: Found): string {
+function typeTextOf(field: FieldInstance): string {
   const type = typeOf(field);
   if (!type) return '';
   const named = getNamedType(type);
@@ -111,8 +111,8 @@ function shapeOf(field: Found): string {
 }
 
 /** Fields of all the sets, including those of fragments, by response name. */
-function grouped(context: ValidationContext, selections: Selections): Map<string, Found[]> {
-  const groups = new Map<string, Found[]>();
+function grouped(context: ValidationContext, selections: Selections): Map<string, FieldInstance[]> {
+  const groups = new Map<string, FieldInstance[]>();
   const spread = new Set<string>();
   const collect = (set: SelectionSetNode, parent: GraphQLNamedType | undefined): void => {
     for (const selection of set.selections) {

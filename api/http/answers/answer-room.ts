@@ -21,7 +21,7 @@ export interface AnswerRoom {
    * Whether an answer fits. For one that is not `refusable`, readers are cut until it does, those of its own share
    * first.
    */
-  makeRoom(caller: Caller, bytes: number, refusable: boolean): boolean;
+  ensureCapacity(caller: Caller, bytes: number, refusable: boolean): boolean;
   /** Counts an answer that waits for its reader. Returns its release, which may be called again. */
   enter(caller: Caller, bytes: number, socket: Socket): () => void;
 }
@@ -85,7 +85,7 @@ export function createAnswerRoom({ stalled_ms, stalled_bytes, share_bytes, all_b
   }
 
   return {
-    makeRoom(caller, bytes, refusable) {
+    ensureCapacity(caller, bytes, refusable) {
       const share = shareOf(caller);
       if (heldBy(share) + bytes <= share_bytes && all + bytes <= all_bytes) return true;
       if (refusable) return false;

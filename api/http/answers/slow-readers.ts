@@ -27,13 +27,13 @@ const RETRY_SECONDS = 5;
  */
 export type SendText = (reply: FastifyReply, text: string, refusable: boolean) => FastifyReply;
 
-export function createSendText(given: Partial<ReadingBounds> = {}): SendText {
-  const room = createAnswerRoom({ ...BOUNDS, ...given });
+export function createSendText(overrides: Partial<ReadingBounds> = {}): SendText {
+  const room = createAnswerRoom({ ...BOUNDS, ...overrides });
   return (reply, text, refusable) => {
     if (text.length < LARGE_CHARACTERS) return reply.send(text);
     const { caller } = stateOf(reply.request);
     const body = Buffer.from(text);
-    if (!room.makeRoom(caller, body.length, refusable)) throw noRoom();
+    if (!room.ensureCapacity(caller, body.length, refusable)) throw noRoom();
     onAnswerEnd(reply, room.enter(caller, body.length, reply.request.raw.socket));
     return reply.header('content-length', body.length).send(Readable.from(pieces(body), { objectMode: false }));
   };

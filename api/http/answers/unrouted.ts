@@ -60,10 +60,10 @@ export function answerUnrouted(app: FastifyInstance): Unrouted {
 
 const notFound = () => new ApiError('NOT_FOUND', 'Not found');
 
-function matches(pattern: string, given: readonly string[]): boolean {
+function matches(pattern: string, segments: readonly string[]): boolean {
   const wanted = pattern.split('/');
   return (
-    wanted.length === given.length &&
-    wanted.every((part, i) => part === given[i] || (part.startsWith(':') && given[i] !== ''))
+    wanted.length === segments.length &&
+    wanted.every((part, i) => part === segments[i] || (part.startsWith(':') && segments[i] !== ''))
   );
 }

@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import type { Socket } from 'node:net';
 
 /** Requests that may wait on a connection; one with more is closed. */
-const MOST_WAITING = 100;
+const MAX_WAITING = 100;
 
 /**
  * Lets a request wait until the answer before it on its connection was sent, so that a connection has one answer at a
@@ -32,7 +32,7 @@ export function answerInTurn(app: FastifyInstance): void {
     if (waiting === undefined) {
       connections.set(socket, []);
       begin();
-    } else if (waiting.length < MOST_WAITING) {
+    } else if (waiting.length < MAX_WAITING) {
       waiting.push(begin);
       socket.pause();
     } else {

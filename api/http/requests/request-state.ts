@@ -65,16 +65,16 @@ let made = 0;
 
 /** The caller's own `x-correlation-id` when it is harmless, else a new one. */
 export function correlationId(request: FastifyRequest): string {
-  const given = request.headers['x-correlation-id'];
-  if (typeof given === 'string' && CORRELATION_ID.test(given)) return given;
+  const sent = request.headers['x-correlation-id'];
+  if (typeof sent === 'string' && CORRELATION_ID.test(sent)) return sent;
   made = (made + 1) % 0x1_0000_0000;
   return PROCESS_ID + made.toString(16).padStart(8, '0');
 }
 
 /** The caller's own traceparent, when it is well-formed. */
 export function traceparentOf(request: FastifyRequest): string | null {
-  const given = request.headers.traceparent;
-  return typeof given === 'string' && TRACEPARENT.test(given) ? given : null;
+  const sent = request.headers.traceparent;
+  return typeof sent === 'string' && TRACEPARENT.test(sent) ? sent : null;
 }
 
 /** Traceparent of the request's span; while tracing is off, of its caller. */

@@ -69,8 +69,11 @@ export function registerGrants(group: Command, run: Run): void {
         if (user !== undefined || role !== undefined) return wrong('a plan has features alone');
         const odd = Object.keys(features).find((key) => !isPlanFlag(key));
         if (odd !== undefined) return wrong(`plans do not give ${odd}`);
-        const given = Object.fromEntries(Object.entries(features).map(([key, on]) => [key, on === true]));
-        return run(async (admin, context) => ({ plan, features: await admin.setPlanFeatures(context, plan, given) }));
+        const settings = Object.fromEntries(Object.entries(features).map(([key, on]) => [key, on === true]));
+        return run(async (admin, context) => ({
+          plan,
+          features: await admin.setPlanFeatures(context, plan, settings),
+        }));
       }
       if (account === undefined) return wrong('name the --account');
       if (plan !== undefined) {
@@ -82,10 +85,10 @@ export function registerGrants(group: Command, run: Run): void {
       }
       if (role !== undefined) {
         if (user === undefined) return wrong('--role goes with --account and --user');
-        const given = role === 'none' ? null : role;
+        const settings = role === 'none' ? null : role;
         return run(async (admin, context) => {
-          await admin.setMembership(context, account, user, given);
-          return { account_id: account, user_id: user, role: given };
+          await admin.setMembership(context, account, user, settings);
+          return { account_id: account, user_id: user, role: settings };
         });
       }
       if (user !== undefined) return wrong('features are the account’s, not a user’s');

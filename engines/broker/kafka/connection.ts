@@ -45,26 +45,26 @@ const key = (name: Pem) => `${environmentName(['broker', name])} (broker.${name}
 
 /** PEM text of a setting that holds the text itself or the path of its file. */
 function pem(settings: BrokerSettings, name: Pem): string | undefined {
-  const given = settings[name];
-  if (given === undefined) return undefined;
+  const pem = settings[name];
+  if (pem === undefined) return undefined;
   const [what, begin] =
     name === 'tls_key'
       ? (['private key', /-----BEGIN (?:[A-Z]+ )*PRIVATE KEY-----/] as const)
       : (['certificate', /-----BEGIN CERTIFICATE-----/] as const);
-  if (begin.test(given)) return given;
+  if (begin.test(pem)) return pem;
   let text: string;
   try {
-    text = readFileSync(given, 'utf8');
+    text = readFileSync(pem, 'utf8');
   } catch (error) {
     const { code = 'unreadable' } = error as NodeJS.ErrnoException;
-    throw new SettingsError(`${key(name)}: must be PEM or the path of a PEM file (${code}: ${shown(given)})`);
+    throw new SettingsError(`${key(name)}: must be PEM or the path of a PEM file (${code}: ${shown(pem)})`);
   }
-  if (!begin.test(text)) throw new SettingsError(`${key(name)}: ${given} holds no PEM ${what}`);
+  if (!begin.test(text)) throw new SettingsError(`${key(name)}: ${pem} holds no PEM ${what}`);
   return text;
 }
 
 /** Shows only a text with the form of a path, because any other text that is not PEM may still be a secret. */
-const shown = (given: string) => (/^[\w./~-]{1,200}$/.test(given) ? given : 'not a path');
+const shown = (pem: string) => (/^[\w./~-]{1,200}$/.test(pem) ? pem : 'not a path');
 
 /** Returns the private key. @throws SettingsError when the key does not belong to the certificate */
 function keyOf(cert: string, private_key: string): string {

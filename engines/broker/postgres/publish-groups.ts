@@ -37,7 +37,7 @@ interface EncodedRecord {
 }
 
 /** First offset and time of the records of one partition. */
-interface Place {
+interface PublishedRange {
   partition: number;
   first_offset: number;
   appended_micros: number;
@@ -76,12 +76,12 @@ export class PublishGroups {
   /**
    * Sends a group again when its outcome is unknown: a duplicate is deduplicated behind the log, a loss would be final.
    */
-  private async send(values: unknown[]): Promise<Place[]> {
+  private async send(values: unknown[]): Promise<PublishedRange[]> {
     const { pool, timeout_ms } = this.options;
     const send = async ({ left_ms }: Try) => {
       const query_timeout = Math.max(1000, left_ms);
       const query = { name: 'broker-append', text: PUBLISH, values, query_timeout };
-      return (await pool.query<Place>(query)).rows;
+      return (await pool.query<PublishedRange>(query)).rows;
     };
     return retry(send, { first_ms: 20, most_ms: 1000, within_ms: timeout_ms, passing: isPassing });
   }
@@ -105,7 +105,7 @@ function encode(record: NewRecord, { topic, partitions }: TopicInfo): EncodedRec
 }
 
 /** Ends of each publish of the group. */
-function endsOf(places: readonly Place[], group: readonly Publish<EncodedRecord>[]): Ends[] {
+function endsOf(places: readonly PublishedRange[], group: readonly Publish<EncodedRecord>[]): Ends[] {
   const next = new Map(places.map(({ partition, first_offset }) => [partition, first_offset]));
   return group.map(({ items }) => {
     const ends = new Map<number, number>();
@@ -121,7 +121,7 @@ function endsOf(places: readonly Place[], group: readonly Publish<EncodedRecord>
 /** The group's records as a reader of the log will see them, by partition. */
 function placed(
   topic: string,
-  places: readonly Place[],
+  places: readonly PublishedRange[],
   group: readonly Publish<EncodedRecord>[],
 ): Map<number, BrokerRecord[]> {
   const by_partition = new Map<number, BrokerRecord[]>();

@@ -43,7 +43,7 @@ export interface AdaptersDeps {
   look_every_ms?: number;
 }
 
-interface Offered {
+interface OfferedLink {
   adapter: Adapter;
   connection: LinkedConnection;
   campaign: Campaign;
@@ -83,7 +83,7 @@ export function startAdapters(deps: AdaptersDeps): RunningAdapters {
   const stop_handover_ms = Math.max(stop_within_ms - CLOSING_MS, stop_within_ms / 2);
   const timings = { ...TIMINGS, stop_handover_ms, ...deps.timings };
   const store = new LinkStore(deps);
-  const offered = new Map<string, Offered>();
+  const offered = new Map<string, OfferedLink>();
   /** Names of flagged connections by adapter, as last listed: their rows stay until their owners disconnect. */
   const flagged = new Map<Adapter, ReadonlySet<string>>();
   /** Links given away that this process reads until their successors do. */
@@ -109,7 +109,7 @@ export function startAdapters(deps: AdaptersDeps): RunningAdapters {
    * Takes the link when the adapter has a free slot: until then the former holder reads and stores. Null when it is
    * given up earlier.
    */
-  function begin(adapter: Adapter, { connection }: Offered, signal: AbortSignal): Promise<Begun | null> {
+  function begin(adapter: Adapter, { connection }: OfferedLink, signal: AbortSignal): Promise<Begun | null> {
     const { opening = AT_ONCE, vendor } = adapter;
     return new Promise((resolve, reject) => {
       const giveUp = () => resolve(null);
@@ -125,7 +125,7 @@ export function startAdapters(deps: AdaptersDeps): RunningAdapters {
     });
   }
 
-  async function hold(adapter: Adapter, one: Offered, signal: AbortSignal): Promise<void> {
+  async function hold(adapter: Adapter, one: OfferedLink, signal: AbortSignal): Promise<void> {
     const begun = await begin(adapter, one, signal);
     if (begun === null) return;
     const { link, running } = begun;
@@ -151,7 +151,7 @@ export function startAdapters(deps: AdaptersDeps): RunningAdapters {
     return Math.min(performance.now() + timings.handover_ms, stop_reading_at);
   }
 
-  function leave(link: VendorConnection, { gone, goes_on }: Offered, until: number): Promise<void> {
+  function leave(link: VendorConnection, { gone, goes_on }: OfferedLink, until: number): Promise<void> {
     if (!gone) return link.handOver(() => Math.min(until, stop_reading_at));
     return goes_on ? link.close() : link.forget();
   }
@@ -191,7 +191,7 @@ export function startAdapters(deps: AdaptersDeps): RunningAdapters {
       flagged.set(adapter, waiting);
       for (const [name, connection] of living) {
         if (offered.has(name)) continue;
-        const one = { adapter, connection, gone: false, goes_on: false } as Offered;
+        const one = { adapter, connection, gone: false, goes_on: false } as OfferedLink;
         one.campaign = shares.offer(name, (signal) => hold(adapter, one, signal));
         offered.set(name, one);
       }

@@ -1,4 +1,8 @@
-import { type ConnectionTokens, ReconnectRequired, TokenAway } from '../../../services/connections/connection-tokens';
+import {
+  type ConnectionTokens,
+  ReconnectRequired,
+  TokenUnavailable,
+} from '../../../services/connections/connection-tokens';
 import type { ExistingConnections } from '../../../services/connections/active-connections';
 import type { Guilds } from '../../discord/guilds';
 import { isBot, MAX_GUILDS, shardConnections, type Shards } from '../../discord/shards';
@@ -46,7 +50,7 @@ export function linkedConnections(
         return await tokens.token(connection_id, refused);
       } catch (error) {
         if (error instanceof ReconnectRequired) throw new ConnectionRefused('no_token');
-        if (!(error instanceof TokenAway)) throw error;
+        if (!(error instanceof TokenUnavailable)) throw error;
         const { message, retry_after_ms } = error;
         throw retry_after_ms === undefined
           ? new LinkLost(message, { cause: error })

@@ -71,7 +71,7 @@ export class VendorConnection<Session extends AdapterSession = AdapterSession> i
   private waiting_bytes = 0;
   private pending = 0;
   private heard_at = 0;
-  private noted_at = 0;
+  private reported_at = 0;
   /** Another process has taken the link: this one stores only what that successor cannot have received. */
   private replaced = false;
   private readonly successor: SuccessorCheck;
@@ -84,7 +84,7 @@ export class VendorConnection<Session extends AdapterSession = AdapterSession> i
    */
   readonly first_try = new Promise<void>((end) => (this.endFirstTry = end));
   /** Report that is not yet confirmed as written. */
-  private unwritten: LinkReport = {};
+  private pending_report: LinkReport = {};
 
   constructor(
     private readonly adapter: Adapter<Session>,
@@ -245,8 +245,8 @@ export class VendorConnection<Session extends AdapterSession = AdapterSession> i
   /** Records a sign of life from the vendor, of any kind. */
   heard(at: number): void {
     this.heard_at = at;
-    if (at - this.noted_at < HEARD_EVERY_MS) return;
-    this.noted_at = at;
+    if (at - this.reported_at < HEARD_EVERY_MS) return;
+    this.reported_at = at;
     this.report({ heard_at: at });
   }
 
@@ -344,16 +344,16 @@ export class VendorConnection<Session extends AdapterSession = AdapterSession> i
   }
 
   private report(report: LinkReport): void {
-    const sent = (this.unwritten = { ...this.unwritten, ...report });
+    const sent = (this.pending_report = { ...this.pending_report, ...report });
     this.deps.leases.report(this.taken.fence, sent).then(
       (written) => {
-        if (this.unwritten === sent) this.unwritten = {};
+        if (this.pending_report === sent) this.pending_report = {};
         if (!written) this.replaced = true;
       },
       (error: unknown) => {
         const facts = { err: error, vendor: this.adapter.vendor };
         this.deps.log.debug(facts, 'how a connection is could not be written; it is tried again');
-        if (this.unwritten === sent) void pause(REPORT_AGAIN_MS, this.signal).then(() => this.reportAgain());
+        if (this.pending_report === sent) void pause(REPORT_AGAIN_MS, this.signal).then(() => this.reportAgain());
       },
     );
   }

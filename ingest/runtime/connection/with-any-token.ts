@@ -1,4 +1,8 @@
-import { ReconnectRequired, TokenAway, type ConnectionTokens } from '../../../services/connections/connection-tokens';
+import {
+  ReconnectRequired,
+  TokenUnavailable,
+  type ConnectionTokens,
+} from '../../../services/connections/connection-tokens';
 import { withToken } from '../../../services/connections/with-token';
 import { HttpFailed } from '../../../vendors/http/port';
 
@@ -8,7 +12,7 @@ const MOST = 3;
 /** True for errors of this token, after which the next token may succeed. */
 const isOfTokenAlone = (error: unknown): boolean =>
   error instanceof ReconnectRequired ||
-  error instanceof TokenAway ||
+  error instanceof TokenUnavailable ||
   (error instanceof HttpFailed && error.status === 403);
 
 /**

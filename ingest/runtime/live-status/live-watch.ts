@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { ReconnectRequired, TokenAway } from '../../../services/connections/connection-tokens';
+import { ReconnectRequired, TokenUnavailable } from '../../../services/connections/connection-tokens';
 import type { ActiveConnection, ActiveConnections } from '../../../services/connections/active-connections';
 import { TOPICS } from '../../../domain/common/records';
 import { SAMPLE_EVERY_MS, SAMPLE_TYPE, type StreamSample } from '../../../domain/history/stream-samples';
@@ -297,7 +297,7 @@ const retryAfterOf = (error: unknown): number => (error instanceof HttpFailed ? 
 
 /** True for temporary failures: an unavailable vendor, token or database. */
 const isPassing = (error: unknown): boolean =>
-  [HttpFailed, NotSent, OutcomeUnknown, ReconnectRequired, TokenAway].some((kind) => error instanceof kind) ||
+  [HttpFailed, NotSent, OutcomeUnknown, ReconnectRequired, TokenUnavailable].some((kind) => error instanceof kind) ||
   failureKind(error) !== 'bug';
 
 /**

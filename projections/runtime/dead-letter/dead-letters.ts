@@ -48,7 +48,7 @@ export interface DeadLetter {
 }
 
 /** Partition and position of an item in the dead letters. */
-export function placeOf(item: Parked['item']): { partition: number; position: string } {
+export function positionOf(item: Parked['item']): { partition: number; position: string } {
   if (item.kind === 'event') return { partition: 0, position: item.event.position };
   return { partition: item.stored.partition, position: String(item.stored.offset) };
 }
@@ -84,7 +84,7 @@ async function parkTogether(
   { rebuilding, silent = false }: ApplyMode,
 ): Promise<void> {
   const rows = parked.map(({ item, reason, error }) => {
-    const { partition, position } = placeOf(item);
+    const { partition, position } = positionOf(item);
     const event = item.kind === 'event' ? item.event : null;
     const stored = item.kind === 'event' ? null : item.stored;
     const record = item.kind === 'record' ? item.record : null;

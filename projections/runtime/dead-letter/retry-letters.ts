@@ -6,7 +6,7 @@ import type { Wakeups } from '../../../engines/wakeups/port';
 import { applyCarefully } from '../drive/apply';
 import type { JobRequests } from '../checkpoint/commits';
 import { lockCheckpoints } from '../checkpoint/checkpoints';
-import { placeOf, type DeadLetter, type Item, type Parked } from './dead-letters';
+import { positionOf, type DeadLetter, type Item, type Parked } from './dead-letters';
 import { describe } from '../drive/failures';
 import { OUTBOX_WAKEUP, writeOutbox } from '../outbox/outbox';
 import type { ApplyMode, ChannelMessage, Projection } from '../../../kernel/projection';
@@ -169,7 +169,7 @@ async function applyLetters(
     if (!silent) messages.push(...applied.messages);
     parked.push(...applied.parked);
   }
-  const left = new Set(parked.map(({ item }) => key(placeOf(item))));
+  const left = new Set(parked.map(({ item }) => key(positionOf(item))));
   const done = letters.filter((letter) => !left.has(key(letter))).map(({ id }) => id);
   await tx.query(
     `update dead_letters set status = 'retried', settled_at = clock_timestamp(), attempts = attempts + 1

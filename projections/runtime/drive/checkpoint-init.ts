@@ -3,7 +3,7 @@ import type { EventStore } from '../../../engines/event-store/port';
 import type { Queryable } from '../../../engines/postgres/port';
 import type { Projection } from '../../../kernel/projection';
 import { BEGINNING, openCheckpoints, readCheckpoints, RebuildNeeded, type Checkpoint } from '../checkpoint/checkpoints';
-import { HistoryGone, type ReadArchived } from '../rebuild/source';
+import { HistoryTruncated, type ReadArchived } from '../rebuild/source';
 import type { InitialBuildBoundary } from './initial-build';
 
 export interface OpeningDeps {
@@ -30,7 +30,7 @@ export async function openProjection(deps: OpeningDeps, p: Projection): Promise<
   const stored = await readCheckpoints(db, p);
   for (const [partition, { earliest }] of bounds) {
     const lost = earliest > Number(stored.get(partition)?.position ?? 0);
-    if (lost && !readArchived) throw new HistoryGone(topic, partition, earliest);
+    if (lost && !readArchived) throw new HistoryTruncated(topic, partition, earliest);
   }
   const ends = new Map([...bounds].map(([partition, { next }]) => [partition, String(next)]));
   return openCheckpoints(db, p, broker.id, [...bounds.keys()], '0', ends);
@@ -40,7 +40,7 @@ export async function openProjection(deps: OpeningDeps, p: Projection): Promise<
  * Opens a projection without checkpoints, so that a read model over an empty source exists from the start.
  * @throws errors of {@link openProjection}
  */
-export async function openFresh(deps: OpeningDeps, p: Projection): Promise<void> {
+export async function initialiseCheckpoint(deps: OpeningDeps, p: Projection): Promise<void> {
   if ((await readCheckpoints(deps.db, p)).size === 0) await openProjection(deps, p);
 }
 
@@ -58,10 +58,10 @@ export async function openToDrive(
     silence.learn(opened.values());
     return opened;
   } catch (error) {
-    throw toRebuild(p, error);
+    throw rebuildRequired(p, error);
   }
 }
 
 /** Converts HistoryGone to RebuildNeeded; returns any other error unchanged. */
-export const toRebuild = (p: Projection, error: unknown): unknown =>
-  error instanceof HistoryGone ? new RebuildNeeded(p.name, error.message) : error;
+export const rebuildRequired = (p: Projection, error: unknown): unknown =>
+  error instanceof HistoryTruncated ? new RebuildNeeded(p.name, error.message) : error;

@@ -60,7 +60,7 @@ export class Consumer {
 
   /** True before the end that the source had at the first start. */
   get silent(): boolean {
-    return this.commits.silence.holds;
+    return this.commits.silence.active;
   }
 
   /** Drives one run: resolves when `ends` is aborted, throws when the run fails. */
@@ -78,10 +78,10 @@ export class Consumer {
       // checkpoint.
       drive.done.catch(() => undefined);
       if (!life.over) life.left = true;
-      const letGo = drive.stop().catch((error: unknown) => {
+      const release = drive.stop().catch((error: unknown) => {
         this.deps.log.warn({ projection: name, err: describe(error) }, 'consumer did not stop cleanly');
       });
-      await withTimeout(letGo, LET_GO_MS, () => new Error('left behind')).catch(() => undefined);
+      await withTimeout(release, LET_GO_MS, () => new Error('left behind')).catch(() => undefined);
       life.interrupt(new Error(`projection ${name}: the batch in hand was left behind`));
     }
     if (!life.over) throw new Error(`projection ${name}: its consumer ended by itself`);

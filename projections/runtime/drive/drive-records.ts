@@ -7,7 +7,7 @@ import { archivedBatches } from '../checkpoint/catch-up';
 import { openCheckpoints, readCheckpoints } from '../checkpoint/checkpoints';
 import type { Commits } from '../checkpoint/commits';
 import type { Subscription, ConsumerRun } from './consumer-run';
-import { openToDrive, type OpeningDeps, toRebuild } from './checkpoint-init';
+import { openToDrive, type OpeningDeps, rebuildRequired } from './checkpoint-init';
 import { RecordBatches } from './record-batches';
 
 export interface RecordDriverDeps extends OpeningDeps {
@@ -43,10 +43,10 @@ export async function driveRecords(
     group: `lumio-projection-${p.name}`,
     max_records: batch_records,
     start: async (partitions) => {
-      const given = await openCheckpoints(db, p, broker.id, partitions, '0');
-      life.learnErasures(given.values());
+      const checkpoints = await openCheckpoints(db, p, broker.id, partitions, '0');
+      life.learnErasures(checkpoints.values());
       commits.silence.learn((await readCheckpoints(db, p)).values());
-      return new Map([...given].map(([partition, { position }]) => [partition, Number(position)]));
+      return new Map([...checkpoints].map(([partition, { position }]) => [partition, Number(position)]));
     },
     onAhead: (stored) => batches.begin(stored),
     onBatch: (batch) => batches.commit(batch),
@@ -73,6 +73,6 @@ async function catchUp(
       await batches.commit({ topic, records, progress });
     }
   } catch (error) {
-    throw toRebuild(p, error);
+    throw rebuildRequired(p, error);
   }
 }

@@ -127,10 +127,10 @@ export function eventProjection<const Sets extends readonly AnyEventSet[]>(
     program: JSON.stringify([...handlers].map(([type, { take, key, statements }]) => [type, take, key, statements])),
     from: { kind: 'domain_events', types: [...declared.keys()] },
     async apply(batch, tx, mode: ApplyMode) {
-      const telling = !mode.rebuilding && !mode.silent;
-      const found = telling ? await revocationsOf(batch, revoking, tx) : [];
+      const notifies = !mode.rebuilding && !mode.silent;
+      const found = notifies ? await revocationsOf(batch, revoking, tx) : [];
       for (const part of partsOf(batch, handlers)) await run(part, handlers.get(part[0]!.type)!, tx);
-      if (!telling) return [];
+      if (!notifies) return [];
       await recordRevocations(tx, mode, [...found, ...effectsOf(batch, revoked)]);
       const asked = effectsOf(batch, Object.fromEntries(Object.entries(jobs).map(requesting))).flat();
       if (asked.length > 0) await mode.enqueue!(tx, asked);

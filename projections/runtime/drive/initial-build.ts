@@ -1,6 +1,6 @@
 import type { Batch } from './batch';
 import { BEGINNING, type Checkpoint } from '../checkpoint/checkpoints';
-import { placeOf, type Parked } from '../dead-letter/dead-letters';
+import { positionOf, type Parked } from '../dead-letter/dead-letters';
 
 /** Compares two positions of one partition, like a sort comparator. */
 export type ComparePositions = (a: string, b: string) => number;
@@ -41,7 +41,7 @@ export class InitialBuildBoundary {
   }
 
   /** True while some partition is not built yet. */
-  get holds(): boolean {
+  get active(): boolean {
     return this.ends.size > 0;
   }
 
@@ -82,7 +82,7 @@ export class InitialBuildBoundary {
   }
 
   private isBefore(item: Parked['item']): boolean {
-    const { partition, position } = placeOf(item);
+    const { partition, position } = positionOf(item);
     const end = this.ends.get(partition);
     if (end === undefined) return false;
     const order = this.compare(position, end);

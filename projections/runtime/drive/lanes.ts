@@ -1,6 +1,6 @@
 import type { RecordBatch } from '../../../engines/broker/port';
 import type { Batch } from './batch';
-import { placeOf } from '../dead-letter/dead-letters';
+import { positionOf } from '../dead-letter/dead-letters';
 import type { DecodedBatch } from './decode';
 
 /** Concurrent transactions of a batch: while one waits for this process or its commit, the other works. */
@@ -29,7 +29,7 @@ export function splitIntoLanes({ records, progress }: RecordBatch, { items, unde
     const { from, to } = progress.get(partition)!;
     lane.batch.moves.push({ partition, from: String(from), to: String(to) });
   }
-  for (const item of items) lane_of.get(placeOf(item).partition)!.items.push(item);
-  for (const parked of undecodable) lane_of.get(placeOf(parked.item).partition)!.undecodable.push(parked);
+  for (const item of items) lane_of.get(positionOf(item).partition)!.items.push(item);
+  for (const parked of undecodable) lane_of.get(positionOf(parked.item).partition)!.undecodable.push(parked);
   return lanes.map(({ batch }) => batch);
 }

@@ -206,21 +206,21 @@ interface Answer {
 }
 
 /** A function of the database, see migrations/functions/. */
-interface Question {
+interface LedgerLookup {
   name: string;
   /** True when the function takes former ids and bodies. */
   unsigned: boolean;
 }
-const PASSED_OVER: Question = { name: 'ledger_passed_over', unsigned: false };
-const KNOWN: Question = { name: 'ledger_known', unsigned: true };
-const TAKE: Question = { name: 'ledger_take', unsigned: false };
-const TAKE_BY_ACCOUNT: Question = { name: 'ledger_take_by_account', unsigned: false };
-const TAKE_UNSIGNED: Question = { name: 'ledger_take_unsigned', unsigned: true };
+const PASSED_OVER: LedgerLookup = { name: 'ledger_passed_over', unsigned: false };
+const KNOWN: LedgerLookup = { name: 'ledger_known', unsigned: true };
+const TAKE: LedgerLookup = { name: 'ledger_take', unsigned: false };
+const TAKE_BY_ACCOUNT: LedgerLookup = { name: 'ledger_take_by_account', unsigned: false };
+const TAKE_UNSIGNED: LedgerLookup = { name: 'ledger_take_unsigned', unsigned: true };
 
 /** Records per account from which on a joint search is cheaper. */
 const TOGETHER = 4;
 
-function takingOf(asked: readonly Asked[]): Question {
+function takingOf(asked: readonly Asked[]): LedgerLookup {
   const accounts = new Set<string>();
   for (const { account_id, former_id, body } of asked) {
     if (former_id !== null || body !== null) return TAKE_UNSIGNED;
@@ -229,7 +229,7 @@ function takingOf(asked: readonly Asked[]): Question {
   return asked.length < TOGETHER * accounts.size ? TAKE : TAKE_BY_ACCOUNT;
 }
 
-function ask(question: Question, p: Source, asked: readonly Asked[], tx: Queryable): Promise<Answer[]> {
+function ask(question: LedgerLookup, p: Source, asked: readonly Asked[], tx: Queryable): Promise<Answer[]> {
   const column = (name: Exclude<keyof Asked, 'record'>) => textArray(asked.map((one) => one[name]));
   const signed = [p.name, p.from.topic, column('account_id'), column('external_id'), column('id')];
   const values = question.unsigned ? [...signed, column('former_id'), column('body')] : signed;

@@ -15,7 +15,7 @@ const interval = (ms: number): string => `${ms} milliseconds`;
  * the names of the dropped. Channel heads stay: a channel's sequence never restarts.
  * @throws the database's error when tables were in use for too long; the call can be retried
  */
-export async function turnOutbox(db: Queryable, keep_ms: number): Promise<string[]> {
+export async function rotateOutboxPartitions(db: Queryable, keep_ms: number): Promise<string[]> {
   await db.query('select ensure_outbox_partitions($1)', [interval(lengthOf(keep_ms))]);
   const dropped: string[] = [];
   for (;;) {

@@ -67,7 +67,7 @@ export async function resumeBuild(
 }
 
 /** Records the progress of a partition, in the transaction that wrote its page. */
-export async function keepPlace(
+export async function saveProgress(
   tx: Queryable,
   projection: string,
   partition: number,

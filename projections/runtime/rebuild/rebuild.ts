@@ -24,7 +24,7 @@ import type { Projection } from '../../../kernel/projection';
 
 export type { RebuildOptions, RebuildProgress, RebuildResult } from './options';
 export { RebuildRunning } from './lock';
-export { HistoryGone, type ReadArchived } from './source';
+export { HistoryTruncated as HistoryGone, type ReadArchived } from './source';
 
 /** Records behind up to which the rest is replayed inside the swap. */
 const SWAP_BELOW = 2000;

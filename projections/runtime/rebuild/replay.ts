@@ -3,9 +3,9 @@ import type { Projection } from '../../../kernel/projection';
 import { allSettledOrThrow } from '../../../lib/async/all-settled';
 import { readAhead } from '../../../lib/async/read-ahead';
 import { applyCarefully, applyPlainly, DataFailure } from '../drive/apply';
-import { keepPlace } from './build-progress';
+import { saveProgress } from './build-progress';
 import { sourceOf } from '../checkpoint/checkpoints';
-import { placeOf, type Item, type Parked } from '../dead-letter/dead-letters';
+import { positionOf, type Item, type Parked } from '../dead-letter/dead-letters';
 import { isConflict } from '../../../kernel/failures';
 import { RebuildRunning } from './lock';
 import type { Page, RebuildSource } from './source';
@@ -118,7 +118,7 @@ export class Replay {
             const loading = { ...mode, loading: this.loading };
             await applyPlainly(this.p, present(items, absent), presentParked(undecodable, absent), tx, loading);
           }
-          await keepPlace(tx, this.p.name, partition, page);
+          await saveProgress(tx, this.p.name, partition, page);
         });
       } catch (error) {
         if (error instanceof DataFailure && !careful) careful = true;
@@ -148,7 +148,7 @@ export class Replay {
 }
 
 const placeKey = (item: Parked['item']): string => {
-  const { partition, position } = placeOf(item);
+  const { partition, position } = positionOf(item);
   return `${partition}/${position}`;
 };
 const present = (items: Item[], absent: ReadonlySet<string>): Item[] =>

@@ -24,7 +24,7 @@ export interface SourceDeps {
 }
 
 /** The earliest records are deleted: a rebuild or replay would silently lose them. */
-export class HistoryGone extends Error {
+export class HistoryTruncated extends Error {
   constructor(topic: string, partition: number, earliest: number) {
     super(
       `${topic}/${partition} begins at ${earliest}: records before it are gone from the topic, and no archive holds all of them`,
@@ -72,7 +72,7 @@ export async function* readStored(
   while (at < to) {
     const earliest = (await broker.bounds(topic)).get(partition)?.earliest ?? 0;
     if (at < earliest) {
-      if (!readArchived) throw new HistoryGone(topic, partition, earliest);
+      if (!readArchived) throw new HistoryTruncated(topic, partition, earliest);
       const end = Math.min(to, earliest);
       yield* readArchived(topic, partition, at, end);
       at = end;
@@ -101,7 +101,7 @@ function fromTopic(p: Projection, { broker, records, readArchived }: SourceDeps)
       const bounds = await broker.bounds(topic);
       const goal = new Map<number, string>();
       for (const [partition, { earliest, next }] of bounds) {
-        if (earliest > 0 && !readArchived) throw new HistoryGone(topic, partition, earliest);
+        if (earliest > 0 && !readArchived) throw new HistoryTruncated(topic, partition, earliest);
         // Up to the live checkpoint: the ledger has no later records yet, and the live side continues from there, from
         // the archive where the topic begins later. Without a checkpoint the live side begins at 0; where 0 is deleted
         // it cannot begin, and all of the topic is read here.

@@ -30,7 +30,7 @@ export async function reportStates(db: Queryable, holder: string, said: readonly
 }
 
 /** Reports that the process drives nothing any more; its last report stays readable. */
-export async function sayEnded(db: Queryable, holder: string): Promise<void> {
+export async function reportEnded(db: Queryable, holder: string): Promise<void> {
   await db.query(`update projection_states set state = 'ended', observed_at = clock_timestamp() where holder = $1`, [
     holder,
   ]);
@@ -55,7 +55,7 @@ export interface ProjectionState {
 }
 
 /** Precedence of states: the first that any active process reports is the projection's state. */
-const TELLING: readonly RunnerState[] = [
+const STATE_PRECEDENCE: readonly RunnerState[] = [
   'running',
   'building',
   'stopped',
@@ -102,7 +102,7 @@ export async function projectionStates(deps: StatesDeps): Promise<ProjectionStat
       name: p.name,
       version: stored[0]?.version ?? null,
       program_version: p.version,
-      state: TELLING.find((state) => living.some((one) => one.state === state)) ?? 'not running',
+      state: STATE_PRECEDENCE.find((state) => living.some((one) => one.state === state)) ?? 'not running',
       behind,
       behind_seconds: behind ? (moved.find(({ projection }) => projection === p.name)?.seconds ?? 0) : 0,
       rate: living.length > 0 ? Math.max(...living.map(({ rate }) => rate)) : (mine[0]?.rate ?? 0),

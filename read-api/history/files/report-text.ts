@@ -3,8 +3,8 @@ import type { StreamReport } from '../../../views/history/stream-sessions';
 
 /** Reports as plain text. */
 
-const SHOWN = new Intl.NumberFormat('en-US');
-const number = (value: number | null): string => (value === null ? 'not reported' : SHOWN.format(value));
+const NUMBER_FORMAT = new Intl.NumberFormat('en-US');
+const number = (value: number | null): string => (value === null ? 'not reported' : NUMBER_FORMAT.format(value));
 /** A text without line breaks and control characters. */
 export const printedLine = (text: string): string => text.replaceAll(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ');
 

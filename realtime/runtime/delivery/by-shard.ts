@@ -1,7 +1,7 @@
 import { SHARDS, shardOf } from '../../../lib/hash/shards';
 
 /** Values by channel name; the names' shards are counted. */
-export class ByShard<Value> extends Map<string, Value> {
+export class ShardMap<Value> extends Map<string, Value> {
   /** Told when the first name of a shard comes, and when the last one goes. */
   onShard: (shard: number, wanted: boolean) => void = () => undefined;
   /** How many names each shard has. */

@@ -44,7 +44,7 @@ export class Hub {
   ) {
     this.room = new Backpressure({
       metrics,
-      fallBack,
+      scheduleReplay: fallBack,
       drop: (subscription, missed) => this.drop(subscription, missed),
     });
     this.fan_out = new FanOut(this.room.offer);

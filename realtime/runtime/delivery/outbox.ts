@@ -18,7 +18,7 @@ export interface TailPage {
   /** Messages of subscribed channels, and of a few others; in the order of commits within a channel. */
   heard: StoredMessage[];
   /** `<channel> <seq>`, one a line, of each message that has no row in `heard`, in the order of commits. */
-  unheard: string;
+  unsubscribed: string;
   /** Number of messages in the page, including those of other channels. */
   messages: number;
   /** When the newest of them was written; null without any. */
@@ -90,16 +90,16 @@ export class Outbox {
       ),
     );
     const sum = rows.pop() as Sum | undefined;
-    if (!sum) return { heard: [], unheard: '', messages: 0, newest_at: null, places: after, more: false };
+    if (!sum) return { heard: [], unsubscribed: '', messages: 0, newest_at: null, places: after, more: false };
     const places = [...after];
     for (const place of sum.data.split(',')) {
       const colon = place.indexOf(':');
       places[Number(place.slice(0, colon))] = Number(place.slice(colon + 1));
     }
-    const { id: messages_read, channel: unheard, created_at: newest_at, seq: more } = sum;
+    const { id: messages_read, channel: unsubscribed, created_at: newest_at, seq: more } = sum;
     return {
       heard: sendable(rows),
-      unheard: unheard ?? '',
+      unsubscribed: unsubscribed ?? '',
       messages: messages_read,
       newest_at,
       places,

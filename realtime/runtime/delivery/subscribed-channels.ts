@@ -1,5 +1,5 @@
 import { hashOfName } from '../../../lib/hash/shards';
-import { ByShard } from './by-shard';
+import { ShardMap } from './by-shard';
 
 /** Bits for each name at least: one name in sixteen that nobody hears is taken for a heard one. */
 const BITS_PER_NAME = 16;
@@ -9,7 +9,7 @@ const LEAST_BITS = 1_024;
  * Values by the name of their channel, and which names there are as bits that the database can ask in constant time
  * (migrations/functions/outbox_tail.sql): the bit of a name that is here is set, and few others.
  */
-export class SubscribedChannels<Value> extends ByShard<Value> {
+export class SubscribedChannels<Value> extends ShardMap<Value> {
   /** Names that came since it was last cleared. */
   readonly fresh = new Set<string>();
   /** How many names set each bit. */

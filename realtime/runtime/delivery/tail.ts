@@ -98,7 +98,7 @@ export class Tail {
    * Messages that came without their data, since their channel was opened only after the statement was sent: nothing
    * later of it may go out before them.
    */
-  private opened({ unheard }: TailPage): { channel: string; seq: number }[] {
+  private opened({ unsubscribed: unheard }: TailPage): { channel: string; seq: number }[] {
     const { fresh } = this.deps.channels;
     if (fresh.size === 0 || unheard === '') return [];
     const missing: { channel: string; seq: number }[] = [];

@@ -25,7 +25,7 @@ interface Arrived {
 }
 
 /** Messages that wait for the answer about a flag; beyond, the pages begin again. */
-const MOST_WAITING = 1_000;
+const MAX_WAITING = 1_000;
 
 /** The pages of one account on this node, and the channels whose messages they draw. */
 export class AccountPages {
@@ -68,7 +68,7 @@ export class AccountPages {
 
   private arrived(message: Arrived): void {
     if (this.pages.size === 0) return;
-    if (this.waiting.length >= MOST_WAITING) return this.lose();
+    if (this.waiting.length >= MAX_WAITING) return this.lose();
     this.waiting.push(message);
     if (!this.working) void this.work();
   }

@@ -7,30 +7,30 @@ const TOLD_LENGTH = 150_000;
 export class PresenceDelta {
   private texts: string[] = [];
   private length = 0;
-  private crowd = false;
+  private overflowed = false;
 
   get empty(): boolean {
-    return !this.crowd && this.texts.length === 0;
+    return !this.overflowed && this.texts.length === 0;
   }
 
   /** True for more changes than are sent singly: then the list is sent. */
   get many(): boolean {
-    return this.crowd;
+    return this.overflowed;
   }
 
   add(text: string): void {
-    if (this.crowd) return;
+    if (this.overflowed) return;
     this.length += text.length;
     this.texts.push(text);
     if (this.texts.length <= MAX_INDIVIDUAL_CHANGES && this.length <= TOLD_LENGTH) return;
     this.take();
-    this.crowd = true;
+    this.overflowed = true;
   }
 
   /** Returns the single changes and clears them. */
   take(): readonly string[] {
     const { texts } = this;
-    [this.texts, this.length, this.crowd] = [[], 0, false];
+    [this.texts, this.length, this.overflowed] = [[], 0, false];
     return texts;
   }
 }

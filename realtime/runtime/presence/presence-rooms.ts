@@ -8,7 +8,7 @@ import { Collector } from '../../../lib/async/collector';
 import { runEvery } from '../../../lib/async/run-every';
 import { shardOf } from '../../../lib/hash/shards';
 import { pause, yieldToEventLoop } from '../../../lib/async/signal';
-import { ByShard } from '../delivery/by-shard';
+import { ShardMap } from '../delivery/by-shard';
 import { eventText } from '../relay/envelopes';
 import type { Subscriber } from '../channel/family';
 import { textFrame } from '../delivery/frames';
@@ -24,7 +24,7 @@ export interface PresenceDeps {
   db: Queryable;
   log: Logger;
   /** True while nodes of the previous release may be connected, which use a single topic. Default: false. */
-  builds_before?: (() => Promise<boolean>) | undefined;
+  older_nodes_connected?: (() => Promise<boolean>) | undefined;
   /**
    * Period of the comparison of rooms with the store, which finds changes that the relay lost or a dead node never
    * sent. Default 10 s.
@@ -56,7 +56,7 @@ interface Room {
   /** Joins and leaves since the last update of this node's subscribers. */
   news: PresenceDelta;
   /** Pending until all changes are sent. */
-  telling: Promise<void> | undefined;
+  announcing: Promise<void> | undefined;
   /** Everybody here has left. */
   gone: AbortController;
   /** Ids that differed from the store at the last comparison: only those that differ twice are told. */
@@ -69,7 +69,7 @@ interface Room {
  * spec doc3 §4.1.
  */
 export class PresenceRooms {
-  private readonly rooms = new ByShard<Room>();
+  private readonly rooms = new ShardMap<Room>();
   /** Per session and channel: joins and leaves take effect in their order. */
   private readonly pending = new Map<string, Promise<void>>();
   private readonly topics: ShardTopics;
@@ -102,7 +102,7 @@ export class PresenceRooms {
 
   private opened(channel: string): Room {
     const coming = new Collector<Subscriber, void>({ send: (group) => this.letIn(channel, room, group) });
-    const own = { coming, news: new PresenceDelta(), telling: undefined, gone: new AbortController() };
+    const own = { coming, news: new PresenceDelta(), announcing: undefined, gone: new AbortController() };
     const room: Room = { known: new Map(), here: 0, fresh: true, differing: new Set(), ...own };
     return room;
   }
@@ -166,9 +166,9 @@ export class PresenceRooms {
 
   /** Tells all nodes; without `info` of a leave. */
   private async tell(channel: string, id: string, info?: string): Promise<void> {
-    const { relay, builds_before } = this.deps;
+    const { relay, older_nodes_connected } = this.deps;
     await publishToShard(relay, PRESENCE_TOPIC, channel, info === undefined ? id : `${id}\n${info}`);
-    if (await builds_before?.())
+    if (await older_nodes_connected?.())
       await relay.publish(PRESENCE_TOPIC, JSON.stringify({ channel, id, info, shard: shardOf(channel) }));
   }
 
@@ -200,7 +200,7 @@ export class PresenceRooms {
     if (info === undefined) known.delete(id);
     else known.set(id, info);
     news.add(eventText(channel, info === undefined ? 'presence:leave' : 'presence:join', info ?? left!));
-    room.telling ??= this.tellHere(channel, room).catch(this.untold);
+    room.announcing ??= this.tellHere(channel, room).catch(this.untold);
   }
 
   /**
@@ -221,7 +221,7 @@ export class PresenceRooms {
         await pause(Math.max(LEAST_BETWEEN_MS, room.here), gone.signal);
       }
     } finally {
-      room.telling = undefined;
+      room.announcing = undefined;
     }
   }
 

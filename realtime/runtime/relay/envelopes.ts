@@ -35,8 +35,8 @@ export function storedMessageText(type: string, epoch: string, message: StoredMe
 
 /** A client's broadcast as all subscribers see it (rulings c31, c32): `payload` is JSON text and already checked. */
 export function broadcastText(channel: string, payload: string, parsed: unknown): string {
-  const given = typeof parsed === 'object' && parsed !== null ? (parsed as { type?: unknown }).type : undefined;
-  const event_type = typeof given === 'string' && given.length > 0 ? given : 'broadcast';
+  const sent_type = typeof parsed === 'object' && parsed !== null ? (parsed as { type?: unknown }).type : undefined;
+  const event_type = typeof sent_type === 'string' && sent_type.length > 0 ? sent_type : 'broadcast';
   return eventText(channel, event_type, payload);
 }
 

@@ -49,7 +49,7 @@ export interface TransientDeps {
   relay: Relay;
   metrics: Metrics;
   /** True while nodes of the previous release may be connected, which use a single topic. Default: false. */
-  builds_before?: (() => Promise<boolean>) | undefined;
+  older_nodes_connected?: (() => Promise<boolean>) | undefined;
   /** Default: the clock. */
   now?: (() => number) | undefined;
 }
@@ -72,7 +72,7 @@ export class TransientSender {
     if (Buffer.byteLength(message) > MESSAGE_BYTES) return this.dropped('too_large');
     if (!this.rates.take(channel)) return this.dropped('too_many');
     await publishToShard(this.deps.relay, LIVE_TOPIC, channel, message);
-    if (await this.deps.builds_before?.())
+    if (await this.deps.older_nodes_connected?.())
       await this.deps.relay.publish(LIVE_TOPIC, JSON.stringify({ channel, message, shard: shardOf(channel) }));
     return null;
   }

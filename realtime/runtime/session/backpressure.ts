@@ -9,7 +9,7 @@ export interface QueueRoomDeps {
   /** Ends a subscription with `CHANNEL_DROPPED`; `missed` messages were never queued. */
   drop(subscription: Subscription, missed?: number): void;
   /** Lets a subscription that was live go on from the history. */
-  fallBack(subscription: Subscription): void;
+  scheduleReplay(subscription: Subscription): void;
 }
 
 /**
@@ -26,8 +26,8 @@ export class Backpressure {
   readonly offer = (subscription: Subscription, chunk: Chunk): boolean => {
     const { session } = subscription;
     if (!session.open) return false;
-    if (session.blocked && !this.hasRoom(subscription, chunk)) {
-      this.giveWay(subscription, chunk.before, chunk.transient, chunk.count);
+    if (session.blocked && !this.hasCapacity(subscription, chunk)) {
+      this.demoteToReplay(subscription, chunk.before, chunk.transient, chunk.count);
       return false;
     }
     // Demotion sends a notice of the dropped channel, which may have ended a client that does not read.
@@ -41,14 +41,14 @@ export class Backpressure {
    * Whether the chunk fits its session's queue, once channels that fill more of it have given way: a busy channel costs
    * no quiet one.
    */
-  hasRoom({ session, channel }: Subscription, chunk: Chunk): boolean {
+  hasCapacity({ session, channel }: Subscription, chunk: Chunk): boolean {
     while (!session.fits(chunk.count, chunk.bytes.length)) {
       const heavier = session.queue.heavierThan(channel.name, chunk);
       const busy = session.subscriptions.find((candidate) => candidate.channel.name === heavier);
       if (!busy) return false;
       const { before, count, transient } = session.queue.discard(busy.channel.name);
       this.deps.metrics.sent -= count;
-      this.giveWay(busy, before, transient, count);
+      this.demoteToReplay(busy, before, transient, count);
     }
     return true;
   }
@@ -57,7 +57,7 @@ export class Backpressure {
    * A channel's messages from `before` on cannot wait in the queue: it goes on from the history, or is dropped when
    * they are not stored or nobody reads.
    */
-  private giveWay(subscription: Subscription, before: number, transient: boolean, count: number): void {
+  private demoteToReplay(subscription: Subscription, before: number, transient: boolean, count: number): void {
     const { session, channel } = subscription;
     // A message that is stored nowhere cannot be read again: it would be lost without a word.
     const lost = transient || (channel.gathering?.transient ?? -1) >= 0;
@@ -68,7 +68,7 @@ export class Backpressure {
     // A subscription that replays already continues from its new position.
     if (!live) return;
     channel.replay(subscription);
-    this.deps.fallBack(subscription);
+    this.deps.scheduleReplay(subscription);
   }
 
   /** Drops the channels on which a stalled session is further behind than its queue is long. */

@@ -28,7 +28,7 @@ export interface HeartbeatDeps {
   sessions: ReadonlyMap<string, Session>;
   hub: Hub;
   gates: ChannelAuthorizers;
-  again: CallerResolver['again'];
+  revalidate: CallerResolver['revalidate'];
   log: Logger;
   metrics: RealtimeMetrics;
   windows?: Windows | undefined;

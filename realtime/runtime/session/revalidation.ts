@@ -10,7 +10,7 @@ export interface RevalidationDeps {
   sessions: ReadonlyMap<string, Session>;
   hub: Hub;
   gates: ChannelAuthorizers;
-  again: CallerResolver['again'];
+  revalidate: CallerResolver['revalidate'];
   /** Ends a session with the error, and the close that belongs to it. */
   end(session: Session, code: 'TOKEN_EXPIRED' | 'TOKEN_REVOKED'): void;
   log: Logger;
@@ -119,7 +119,7 @@ export class Revalidation {
    * who left the account keeps it. Source: spec rulings, "rights lost while a socket is open".
    */
   private async checkGroup({ sessions }: Group): Promise<void> {
-    const { caller: now, failure } = await this.deps.again(sessions[0]!.caller, Date.now());
+    const { caller: now, failure } = await this.deps.revalidate(sessions[0]!.caller, Date.now());
     if (now === null) {
       for (const session of sessions) this.deps.end(session, failure === 'TOKEN_EXPIRED' ? failure : 'TOKEN_REVOKED');
       return;

@@ -69,7 +69,7 @@ export class Subscriptions {
   }
 
   /** Takes a live subscription whose queue was full on to its history; called by the hub. */
-  fallBack(subscription: Subscription): void {
+  scheduleReplay(subscription: Subscription): void {
     void this.replay(subscription);
   }
 

@@ -13,7 +13,7 @@ import { LIMITS } from '../channel/limits';
 import { inTime } from '../delivery/outbox';
 import { refuseEarly, requestUrl, type Refusal } from './upgrade';
 
-export interface DoorDeps {
+export interface AdmissionDeps {
   /** Decides which pages may open sockets. */
   origins: OriginPolicy;
   /** Resolves the caller; a request without a credential is the anonymous caller. */
@@ -48,9 +48,9 @@ export class UpgradeAdmission {
   /** Nobody is let in any more: the node is stopping. */
   closed = false;
 
-  constructor(private readonly deps: DoorDeps) {}
+  constructor(private readonly deps: AdmissionDeps) {}
 
-  /** The caller when it may come in, until it has {@link left}. Never rejects: what fails here is a 503. */
+  /** The caller when it may come in, until it has {@link release}. Never rejects: what fails here is a 503. */
   async admit(req: IncomingMessage): Promise<Refusal | Caller> {
     if (this.closed) return { ...RESOLVE_FAILED, message: 'The node is stopping' };
     try {
@@ -94,7 +94,7 @@ export class UpgradeAdmission {
   }
 
   /** Releases an admission, with or without a session. */
-  left({ kind, rate_bucket }: Caller): void {
+  release({ kind, rate_bucket }: Caller): void {
     if (contextOf(kind).sockets !== null) this.deps.slots.giveBack(rate_bucket);
   }
 
