@@ -92,7 +92,8 @@ export const CALLS: Readonly<Record<string, Call>> = {
   deletePlatformUserNote: {
     input: ({ needless_note }) => ({ platform: 'kick', platform_user_id: '32', note_id: needless_note }),
   },
-  refreshPlatformUserProfile: { input: () => ({ platform: 'kick', platform_user_id: '31' }) },
+  // The cooldown is taken before the platform's call, and stays after a failure.
+  refreshPlatformUserProfile: { input: () => ({ platform: 'kick', platform_user_id: '31' }), repeated: 429 },
   eraseChatSubjectData: { input: () => ({ platform: 'kick', user_id: '31' }) },
   eraseYoutubeMemberData: { input: () => ({ id: 'UCsomebody' }) },
 
