@@ -10,6 +10,7 @@ import { openJobs } from './upkeep/jobs';
 import { PROJECTIONS, REACTORS } from './areas';
 import { readSettings } from './read-settings';
 import { trimRebuilt } from './upkeep/trim-rebuilt';
+import { lateRecordJobs } from '../services/history/late-records';
 import { ShutdownStack } from '../lib/async/shutdown-stack';
 
 const noCall = (): never => {
@@ -36,7 +37,7 @@ export async function connect(command: string, { restored = false }: ConnectOpti
   return {
     ...engines,
     projections: PROJECTIONS,
-    reactions: { reactors: REACTORS, jobs: openJobs(parts, at_vendors, NO_CHATS).jobs },
+    reactions: { reactors: REACTORS, jobs: openJobs(parts, at_vendors, NO_CHATS).jobs, jobsOf: lateRecordJobs },
     readArchived: createArchiveReader(engines),
     trim: trimRebuilt,
     settings,

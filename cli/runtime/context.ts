@@ -12,7 +12,7 @@ import type { Relay } from '../../engines/relay/port';
 import type { SecretBox } from '../../privacy/secrets/port';
 import type { SubjectKeys } from '../../privacy/subject-keys/port';
 import type { Wakeups } from '../../engines/wakeups/port';
-import type { Projection } from '../../kernel/projection';
+import type { ApplyMode, Projection } from '../../kernel/projection';
 import type { JobTools } from '../../app/job';
 import type { Jobs } from '../../reactors/runtime/jobs';
 import type { SettleReactionDeps } from '../../reactors/runtime/retry-letters';
@@ -35,6 +35,8 @@ export interface CliContext {
   reactions: {
     reactors: SettleReactionDeps['reactors'];
     jobs: Pick<Jobs<JobTools>, 'enqueue' | 'enqueueNamed' | 'cancel' | 'wake'>;
+    /** Jobs that follow from a repeated record. */
+    jobsOf?: ApplyMode['jobsOf'];
   };
   log: Logger;
   /** Present where an archiver moves old records to blobs. */

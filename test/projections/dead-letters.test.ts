@@ -166,6 +166,33 @@ test.each(['poison:sql', 'poison:js'])(
   },
 );
 
+test('a retried record is followed by its jobs, as any record that counts', async () => {
+  await opened(t.db, on, [tally()]);
+  const poison = record(ACCOUNTS[0]!, 'poison:js');
+  await on.records.append(TOPICS.platform_events, [poison]);
+  const runtime = runtimeOf(t.db, on, [tally()]);
+  await runtime.start();
+  await until(async () => (await listDeadLetters(t.db)).length === 1);
+  await runtime.stop();
+  const asked: string[] = [];
+  const deps = {
+    ...{ db: t.db, records: on.records, readStored: on.readStored },
+    jobsOf: (name: string, records: readonly { id: string }[]) =>
+      records.map(({ id }) => ({ name: 'recount', key: `${name}/${id}`, payload: {} })),
+    jobs: {
+      async enqueueNamed(_tx: unknown, requests: readonly { key: string }[]) {
+        asked.push(...requests.map(({ key }) => key));
+      },
+      wake: () => undefined,
+    },
+  };
+  const [letter] = await listDeadLetters(t.db);
+  await retryDeadLetter({ ...deps, projections: [tally()] }, letter!.id);
+  expect(asked).toEqual([]);
+  await retryDeadLetter({ ...deps, projections: [mendedRecords()] }, letter!.id);
+  expect(asked).toEqual([`tally/${poison.id}`]);
+});
+
 test('an event whose letter was moved to its place in another store stays that letter when it fails again', async () => {
   await happen('s', 'poison:js');
   const runtime = runtimeOf(t.db, on, [eventTally()]);
