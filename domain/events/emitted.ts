@@ -8,3 +8,6 @@ export function emittedId(): string {
   const id = v7();
   return `${id.slice(0, 14)}8${id.slice(15)}`;
 }
+
+/** Whether an account emitted the event of this id itself. */
+export const isEmittedId = (id: string): boolean => id[14] === '5' || id[14] === '8';

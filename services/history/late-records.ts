@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { isEmittedId } from '../../domain/events/emitted';
 import { COUNTED_TYPES } from '../../domain/history/session-figures';
 import { isTransition } from '../../domain/history/channel-status';
 import type { LoggedRecord } from '../../engines/records/port';
@@ -11,9 +12,9 @@ import type { Counting } from './session-ends';
 const LATE_MS = 10 * 60_000;
 const NAME = 'late-records';
 
-/** By projection, whose rows are counted: types that may count in figures of a session. */
-const COUNTED: Readonly<Record<string, (type: string) => boolean>> = {
-  'event-log': (type) => isTransition(type) || COUNTED_TYPES.includes(type),
+/** By projection, whose rows are counted: records that may count in figures of a session. */
+const COUNTED: Readonly<Record<string, (record: LoggedRecord) => boolean>> = {
+  'event-log': ({ type, id }) => isTransition(type) || (COUNTED_TYPES.includes(type) && !isEmittedId(id)),
   'chat-live': () => true,
   'stream-samples': () => true,
 };
@@ -24,14 +25,17 @@ export function lateRecordJobs(projection: string, records: readonly LoggedRecor
   if (counts === undefined) return [];
   const spans = new Map<string, LateSpan>();
   let first: string | undefined;
-  for (const { id, account_id, type, occurred_at } of records) {
+  for (const record of records) {
+    const { id, account_id, occurred_at } = record;
     // The comparison is false of a malformed time.
-    if (!(Date.parse(occurred_at) < now - LATE_MS) || !counts(type)) continue;
+    if (!(Date.parse(occurred_at) < now - LATE_MS) || !counts(record)) continue;
     const at = parseInstant(occurred_at);
     if (at === null) continue;
     first ??= id;
-    const span = spans.get(account_id);
-    spans.set(account_id, {
+    // By day: two records concern no session of the months between them.
+    const key = `${account_id} ${at.slice(0, '2026-01-01'.length)}`;
+    const span = spans.get(key);
+    spans.set(key, {
       account_id,
       from: span === undefined || at < span.from ? at : span.from,
       to: span === undefined || at > span.to ? at : span.to,

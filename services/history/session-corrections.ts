@@ -72,7 +72,7 @@ async function rowsOf(
   return { all: allRows(rows), are_lost };
 }
 
-/** Time of an account's records that were applied late. */
+/** Time of an account's records of a day that were applied late. */
 export interface LateSpan {
   account_id: string;
   /** RFC 3339, both inclusive. */

@@ -1,4 +1,9 @@
+import { v5, v7 as uuid } from 'uuid';
+import { emittedId } from '../../domain/events/emitted';
 import { bombRecipients, countEvent, type EventFigure, noCounts } from '../../domain/history/session-figures';
+import type { LoggedRecord } from '../../engines/records/port';
+import { lateRecordJobs } from '../../services/history/late-records';
+import type { LateSpan } from '../../services/history/session-corrections';
 import { fixture } from '../support/webhooks';
 
 const twitch = (name: string) => fixture('twitch', `channel.chat.notification.${name}.event.json`).toString();
@@ -73,4 +78,32 @@ test('youtube: new, upgraded and renewed memberships, and gifts by their count',
 test('figures that a platform does not report are null, the others 0', () => {
   expect(noCounts('youtube')).toMatchObject({ new_followers: null, new_paid_subs: 0, bits: null, raids: null });
   expect(noCounts('twitch')).toMatchObject({ new_followers: 0, bits: 0, raids: 0 });
+});
+
+describe('jobs of late records', () => {
+  const NOW = Date.parse('2026-05-20T12:00:00Z');
+  const account_id = uuid();
+  const follower = (occurred_at: string, more = {}) =>
+    ({ id: uuid(), account_id, type: 'kick:follower', occurred_at, ...more }) as LoggedRecord;
+  const spansOf = (...records: LoggedRecord[]) =>
+    lateRecordJobs('event-log', records, NOW).flatMap(({ payload }) => (payload as { spans: LateSpan[] }).spans);
+
+  test('concern the days of the records, not the time between them', () => {
+    const spans = spansOf(
+      follower('2025-06-01T10:00:00Z'),
+      follower('2026-05-20T11:00:00Z'),
+      follower('2025-06-01T09:00:00Z'),
+      follower('2026-05-20T11:55:00Z'),
+    );
+    expect(spans).toEqual([
+      { account_id, from: '2025-06-01T09:00:00.000000Z', to: '2025-06-01T10:00:00.000000Z' },
+      { account_id, from: '2026-05-20T11:00:00.000000Z', to: '2026-05-20T11:00:00.000000Z' },
+    ]);
+  });
+
+  test('are not made for events that the account emitted itself, which count in no session', () => {
+    const at = '2026-05-20T09:00:00Z';
+    expect(spansOf(follower(at, { id: emittedId() }), follower(at, { id: v5('seed', account_id) }))).toEqual([]);
+    expect(spansOf(follower(at))).toHaveLength(1);
+  });
 });
