@@ -82,6 +82,8 @@ export async function countSession(
   until: string,
   bots: Bots,
 ): Promise<SessionFigures> {
+  // First, so that a row that arrives during the count makes another one due.
+  const rows = await countRows(db, account_id, streams, { until, received_before: 0 });
   const counted: Counted[] = [];
   for (const stream of streams) counted.push(await countStream(db, account_id, stream, until, bots));
   const raids = await countEvents(db, account_id, counted);
@@ -115,7 +117,7 @@ export async function countSession(
       counted.map(({ stream, samples: of }) => ({ platform: stream.platform, minutes: of.minutes })),
     ),
     received_raids: raids,
-    rows_counted: allRows(await countRows(db, account_id, streams, { until, received_before: 0 })),
+    rows_counted: allRows(rows),
   };
 }
 

@@ -2,6 +2,7 @@ import { unzipSync } from 'fflate';
 import { v7 as uuid } from 'uuid';
 import { TOPICS, type RecordEnvelope } from '../../domain/common/records';
 import { correctSessions } from '../../services/history/session-corrections';
+import { countSession } from '../../services/history/session-figures';
 import { auditRows, sessionRows } from '../../maintenance/archive/files/read-model-rows';
 import { replayTopic } from '../../maintenance/archive/replay';
 import { testDatabase } from '../support/database';
@@ -651,4 +652,24 @@ test('a finished session whose broadcast resumes is corrected after its end', as
   expect(claims).toHaveLength(1);
   const begins = (await list()).map(({ started_at }) => String(started_at));
   expect(begins.filter((begin) => begin >= at(-600) && begin < at(-530))).toEqual([at(-600)]);
+});
+
+test('a message that arrives during a count is not among the rows that were counted, so that it is found', async () => {
+  const { db } = server.database!;
+  const from = { started_at: at(-700), ended_at: at(-690), broadcast_id: 'b', broadcast_ids: ['b'], live_chat_ids: [] };
+  const streams = [{ ...from, platform: 'kick' as const, platform_channel_id: kick, title: null, category: null }];
+  const before = (await counted()).rows;
+  let arrived: Promise<void> | undefined;
+  const arrive = async () => {
+    await on.records.append(TOPICS.chat_events, [said('5', 'meanwhile', -695, 0, { platform: 'kick' })]);
+    await eventually(async () => (await counted()).rows === before + 1 || undefined, 'the message');
+  };
+  const query = async (text: string, values?: unknown[], name?: string) => {
+    const rows = await db.query(text, values, name);
+    if (name === 'session-people') await (arrived ??= arrive());
+    return rows;
+  };
+  const count = () => countSession({ query } as never, account_id, streams, at(-690), { ids: [], logins: [] });
+  expect(await count()).toMatchObject({ total_messages: 0, rows_counted: 0 });
+  expect(await count()).toMatchObject({ total_messages: 1, rows_counted: 1 });
 });
