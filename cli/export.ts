@@ -91,17 +91,23 @@ export function register(program: Command, connect: Connect<FullContext>): void 
       runCommand(connect, async (context) => {
         if (!SOURCES.includes(source)) throw new Error(`the source must be one of ${SOURCES.join(', ')}`);
         const { output, format, persons } = options;
-        const progress = options.resume === true ? await readProgress(output) : null;
+        const begun_with = optionsText(source, options);
+        const progress = options.resume === true ? await readProgress(output, begun_with) : null;
         const encoder = await openEncoder(format, columnsOf(source, persons), progress);
         await writeExport(output, {
           head: { data: encoder.head, state: encoder.state() },
           batches: written(rowsOf(context, source, options, progress), encoder, progress),
           tail: () => encoder.tail(),
+          options: begun_with,
           progress,
         });
       }),
     );
 }
+
+/** The options by which the rows of a file and their form are decided. */
+const optionsText = (source: string, { from, to, account, type, format, persons }: Options): string =>
+  JSON.stringify({ source, format, persons, from, to, account, type: [...type].sort() });
 
 /** Batches in the file's format, without the rows that the output holds already. */
 async function* written(

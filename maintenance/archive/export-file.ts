@@ -13,13 +13,18 @@ const Progress = z.object({
   bytes: z.int().min(0),
   places: z.record(z.string(), z.union([z.int(), z.string()])),
   state: z.string().nullable().default(null),
+  /** Text of the options that the file was begun with; null in files of earlier releases. */
+  options: z.string().nullable().default(null),
 });
 export type ExportProgress = z.output<typeof Progress>;
 
 const progressOf = (output: string): string => `${output}.progress`;
 
-/** Progress of a partial export; null without a partial export. */
-export async function readProgress(output: string): Promise<ExportProgress | null> {
+/**
+ * Progress of a partial export; null without a partial export.
+ * @throws Error where the export was begun with other options: its file would have rows of two forms
+ */
+export async function readProgress(output: string, options: string): Promise<ExportProgress | null> {
   let text: string;
   try {
     text = await readFile(progressOf(output), 'utf8');
@@ -27,7 +32,10 @@ export async function readProgress(output: string): Promise<ExportProgress | nul
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
     throw error;
   }
-  return Progress.parse(JSON.parse(text));
+  const progress = Progress.parse(JSON.parse(text));
+  if (progress.options !== null && progress.options !== options)
+    throw new Error(`${output} was begun with other options: ${progress.options}`);
+  return progress;
 }
 
 /**
@@ -41,11 +49,13 @@ export async function writeExport(
     head,
     batches,
     tail,
+    options,
     progress,
   }: {
     head: Omit<ExportBatch, 'places'>;
     batches: AsyncIterable<ExportBatch>;
     tail(): Buffer;
+    options: string;
     progress: ExportProgress | null;
   },
 ): Promise<void> {
@@ -56,7 +66,7 @@ export async function writeExport(
     const append = async ({ data, state }: Omit<ExportBatch, 'places'>) => {
       await file.write(data, 0, data.length, bytes);
       bytes += data.length;
-      const reached: ExportProgress = { bytes, places: Object.fromEntries(places), state };
+      const reached: ExportProgress = { bytes, places: Object.fromEntries(places), state, options };
       await writeFile(`${progressOf(output)}.new`, JSON.stringify(reached), { mode: 0o600 });
       await rename(`${progressOf(output)}.new`, progressOf(output));
     };

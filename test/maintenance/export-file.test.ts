@@ -15,6 +15,7 @@ afterAll(() => rm(folder, { recursive: true, force: true }));
 const part = (text: string) => ({ data: Buffer.from(text), state: null });
 const batch = (text: string, place: number): ExportBatch => ({ ...part(text), places: new Map([['0', place]]) });
 const tail = () => Buffer.alloc(0);
+const options = 'events csv';
 
 test('an export that was cut off continues behind its last whole batch', async () => {
   const output = join(folder, 'events.csv');
@@ -23,28 +24,31 @@ test('an export that was cut off continues behind its last whole batch', async (
     yield batch('b\r\n', 2);
     throw new Error('killed');
   }
-  await expect(writeExport(output, { head: part('id\r\n'), batches: cutOff(), tail, progress: null })).rejects.toThrow(
-    'killed',
-  );
+  await expect(
+    writeExport(output, { head: part('id\r\n'), batches: cutOff(), tail, options, progress: null }),
+  ).rejects.toThrow('killed');
   // A part of the next batch reached the file, not the progress.
   await appendFile(output, 'c');
-  const progress = await readProgress(output);
+  const progress = await readProgress(output, options);
+  await expect(readProgress(output, 'events parquet')).rejects.toThrow(
+    `${output} was begun with other options: events csv`,
+  );
   expect(progress).toMatchObject({ places: { 0: 2 } });
   async function* rest() {
     yield batch('c\r\nd\r\n', 4);
   }
-  await writeExport(output, { head: part('id\r\n'), batches: rest(), tail, progress });
+  await writeExport(output, { head: part('id\r\n'), batches: rest(), tail, options, progress });
   expect(await readFile(output, 'utf8')).toBe('id\r\na\r\nb\r\nc\r\nd\r\n');
-  expect(await readProgress(output)).toBeNull();
+  expect(await readProgress(output, options)).toBeNull();
 });
 
 test('an output that exists is not overwritten', async () => {
   const output = join(folder, 'kept.csv');
   await appendFile(output, 'kept');
   async function* nothing() {}
-  await expect(writeExport(output, { head: part(''), batches: nothing(), tail, progress: null })).rejects.toThrow(
-    'EEXIST',
-  );
+  await expect(
+    writeExport(output, { head: part(''), batches: nothing(), tail, options, progress: null }),
+  ).rejects.toThrow('EEXIST');
   expect(await readFile(output, 'utf8')).toBe('kept');
 });
 
