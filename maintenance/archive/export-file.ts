@@ -41,7 +41,7 @@ export async function readProgress(output: string, options: string): Promise<Exp
 /**
  * Writes an export and, after each batch, its progress; a whole export has no progress file. With `progress` the output
  * is cut to its last whole batch first.
- * @throws Error EEXIST where the output exists and no progress was passed
+ * @throws Error EEXIST where the output exists and no progress was passed, and where the output has lost bytes
  */
 export async function writeExport(
   output: string,
@@ -63,6 +63,10 @@ export async function writeExport(
   try {
     const places = new Map(Object.entries(progress?.places ?? {}));
     let bytes = progress?.bytes ?? 0;
+    // After a loss of power the file may be behind its progress; truncation would fill the gap with zeros.
+    const { size } = await file.stat();
+    if (size < bytes)
+      throw new Error(`${output} has ${size} bytes, fewer than the ${bytes} of its progress: export it again`);
     const append = async ({ data, state }: Omit<ExportBatch, 'places'>) => {
       await file.write(data, 0, data.length, bytes);
       bytes += data.length;

@@ -42,6 +42,19 @@ test('an export that was cut off continues behind its last whole batch', async (
   expect(await readProgress(output, options)).toBeNull();
 });
 
+test('an output that lost bytes of its progress is not continued', async () => {
+  const output = join(folder, 'short.csv');
+  await appendFile(output, 'id\r\na');
+  const progress = { bytes: 7, places: { 0: 1 }, state: null, options };
+  async function* rest() {
+    yield batch('b\r\n', 2);
+  }
+  await expect(writeExport(output, { head: part('id\r\n'), batches: rest(), tail, options, progress })).rejects.toThrow(
+    `${output} has 5 bytes, fewer than the 7 of its progress: export it again`,
+  );
+  expect(await readFile(output, 'utf8')).toBe('id\r\na');
+});
+
 test('an output that exists is not overwritten', async () => {
   const output = join(folder, 'kept.csv');
   await appendFile(output, 'kept');
