@@ -14,7 +14,7 @@ import {
   type ReplayedRecord,
   replayTopic,
 } from '../maintenance/archive/replay';
-import { collect, type Options as ReplayOptions, readPlace } from './replay';
+import { collect, type Options as ReplayOptions, placeOfRow, readPlace } from './replay';
 import { runCommand, type Connect, type FullContext } from './runtime/context';
 
 type Row = Record<string, unknown>;
@@ -130,7 +130,7 @@ async function* written(
         places.set('rows', row['place']);
       } else {
         const name = String(row['partition'] ?? 'events');
-        const place = Number(row['offset'] ?? row['position']);
+        const place = placeOfRow(row);
         if (place < Number(progress?.places[name] ?? 0)) continue;
         places.set(name, place + 1);
       }

@@ -8,6 +8,7 @@ import { TOPICS } from '../domain/common/records';
 import type { StoredEvent } from '../engines/event-store/port';
 import {
   type Place,
+  placeOfEvent,
   replayAccount,
   replayEvents,
   type ReplayedRecord,
@@ -123,13 +124,16 @@ export function register(program: Command, connect: Connect<FullContext>): void 
     );
 }
 
+/** Offset of a record, or place of a domain event. */
+export const placeOfRow = (row: Row): number => Number(row['offset'] ?? placeOfEvent(String(row['position'])));
+
 /** The last state of a reducer over the rows. */
 function reduced(rows: AsyncIterable<Row[]>, file: string, { checkpoint }: Options): Promise<string> {
   async function* records(): AsyncGenerator<ReducedRecord[]> {
     for await (const batch of rows)
       yield batch.map((row) => ({
         source: String(row['partition'] ?? 'events'),
-        place: Number(row['offset'] ?? row['position']),
+        place: placeOfRow(row),
         json: stringify(row),
       }));
   }

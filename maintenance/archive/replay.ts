@@ -85,6 +85,9 @@ export async function* replayTopic(deps: ReplayDeps, replay: TopicReplay): Async
   }
 }
 
+/** A position as a number that grows with the log; of `commit/prepare` of KurrentDB the place of the event itself. */
+export const placeOfEvent = (position: string): number => Number(position.slice(position.indexOf('/') + 1));
+
 type EventRange = ReplayRange & { types?: readonly string[] };
 
 /** Domain events of one stream, by revision, or of all (`stream` absent), in commit order. */
@@ -99,7 +102,7 @@ export async function* replayEvents(
     return;
   }
   const { types } = range;
-  const wanted = inRange(range, ({ position }) => Number(position));
+  const wanted = inRange(range, ({ position }) => placeOfEvent(position));
   for await (const batch of events.readAll(null, { ips: true, ...(types?.length && { types }) })) {
     const found = batch.events.filter(wanted);
     if (found.length > 0) yield found;
@@ -111,7 +114,7 @@ export async function* replayAccount(
   deps: Pick<ReplayDeps, 'events' | 'db'>,
   { account, ...range }: EventRange & { account: string },
 ): AsyncGenerator<StoredEvent[]> {
-  const wanted = inRange(range, ({ position }) => Number(position));
+  const wanted = inRange(range, ({ position }) => placeOfEvent(position));
   for await (const events of eventsOfAccount(deps, account)) {
     const found = events.filter(wanted);
     if (found.length > 0) yield found;

@@ -3,6 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 import type * as reducers from '../../maintenance/archive/reducer';
+import { formatPosition } from '../../engines/event-store/kurrentdb/events';
+import { placeOfEvent, replayEvents } from '../../maintenance/archive/replay';
 
 // The thread runs compiled files.
 const { reduceRecords } = jest.requireActual<typeof reducers>('../../dist/maintenance/archive/reducer');
@@ -93,4 +95,17 @@ describe('the examples', () => {
       '2026-01-02T03:05': 1,
     });
   });
+});
+
+test('positions of KurrentDB have places, so that reducers, ranges and continued exports have their events', async () => {
+  const [first, second] = [12n, 40n].map((prepare) => formatPosition({ commit: 50n, prepare }));
+  expect([first!, second!, '7'].map(placeOfEvent)).toEqual([12, 40, 7]);
+  async function* readAll() {
+    const stored = [first, second].map((position) => ({ position, type: 'thing:happened', recorded_at: '2026' }));
+    yield { events: stored, position: second };
+  }
+  const found: string[] = [];
+  for await (const batch of replayEvents({ events: { readAll } as never }, { from: { number: 13 } }))
+    found.push(...batch.map(({ position }) => position));
+  expect(found).toEqual([second]);
 });
