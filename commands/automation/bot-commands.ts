@@ -2,22 +2,26 @@ import { z } from 'zod';
 import { cooldownInput, commandInput, platformsInput, responseInput, roleInput } from '../../app/bot-command-input';
 import { adminPermission, command, conflict, del, feature, forbidden, invalid, notFound } from '../../app/operation';
 import { patch, permission, post, put, type Refuse } from '../../app/operation';
+import type { RequestContext } from '../../access/authentication/caller';
 import { actFor, type Act } from '../../app/write-path/act';
 import { load } from '../../app/write-path/aggregate-cache';
 import type { Services } from '../../app/services';
 import {
   botCommand,
   type BotCommand as CommandState,
+  type BotCommandEvent,
   botCommandStream,
   type Changes,
   type Chosen,
   commandReservations,
-  MAX_COMMANDS,
 } from '../../domain/automation/bot-commands';
+import { MAX_COMMANDS } from '../../domain/automation/bot-command-counts';
 import { botCommandOverride, botCommandOverrideStream } from '../../domain/automation/bot-command-overrides';
 import { isWeaker } from '../../domain/automation/bot-roles';
 import { BOT_PLATFORMS } from '../../domain/common/vendors';
 import { DomainError } from '../../kernel/errors';
+import { countWrites } from '../../services/automation/command-counts';
+import type { StreamWrite } from '../../engines/event-store/port';
 import { UUID } from '../../lib/hash/uuid';
 import { adminBotCommandOf, BotCommand, botCommandOf } from '../../views/automation/bot-commands';
 
@@ -56,31 +60,26 @@ const chosenOf = (input: Input): Chosen => ({
   ...{ discord_form: input.discord_form ?? 'both', enabled: input.enabled ?? true },
 });
 
-async function requireRoom(
-  { db }: Pick<Services, 'db'>,
-  { account_id, command_id }: { account_id: string | null; command_id: string },
-): Promise<void> {
-  const [row] = await db.query<{ count: number }>(
-    'select count(*) as count from bot_commands where account_id is not distinct from $1 and id <> $2',
-    [account_id, command_id],
-    'bot-command-count',
-  );
-  if (row!.count >= MAX_COMMANDS) throw new DomainError('TOO_MANY_COMMANDS');
-}
+type Counting = (events: readonly BotCommandEvent[]) => Promise<StreamWrite[]>;
+
+/** Counts the commands of their account in the append of their events. */
+const counting =
+  (context: RequestContext, { events: store }: Pick<Services, 'events'>): Counting =>
+  (events) =>
+    countWrites(context, store, events);
 
 /** Creates a command of an account, or of all accounts (null). */
 async function create(
   act: Act,
-  services: Services,
+  additionalWrites: Counting,
   { command_id, account_id, input }: { command_id: string; account_id: string | null; input: Input },
 ): Promise<BotCommand> {
   const chosen = chosenOf(input);
-  await requireRoom(services, { account_id, command_id });
   const { state } = await act(
     botCommand,
     botCommandStream(command_id),
     { type: 'bot_command:create', command_id, account_id, ...chosen },
-    { reservations: (events) => commandReservations(botCommand.initial, events) },
+    { reservations: (events) => commandReservations(botCommand.initial, events), additionalWrites },
   );
   return shown(state);
 }
@@ -147,8 +146,8 @@ export const createBotCommand = command({
   input: z.object(commandInput).meta({ id: 'CreateBotCommandInput' }),
   output: BotCommand,
   errors: { ...ANSWERS, ...NAMES, ...TOO_MANY },
-  run: ({ input, caller: { account_id }, act, newId }, services) =>
-    create(act, services, { command_id: newId('bot-command'), account_id, input }),
+  run: ({ input, caller: { account_id }, context, act, newId }, services) =>
+    create(act, counting(context, services), { command_id: newId('bot-command'), account_id, input }),
 });
 
 export const updateBotCommand = command({
@@ -176,8 +175,9 @@ export const deleteBotCommand = command({
   input: z.object({ id: z.uuid() }),
   output: Deleted,
   errors: { ...NOT_FOUND, ...GLOBAL_COMMAND },
-  async run({ input: { id }, caller: { account_id }, act, refuse }) {
-    await act(botCommand, botCommandStream(id), { type: 'bot_command:delete' }, named(ownedBy(account_id, refuse)));
+  async run({ input: { id }, caller: { account_id }, context, act, refuse }, services) {
+    const options = { ...named(ownedBy(account_id, refuse)), additionalWrites: counting(context, services) };
+    await act(botCommand, botCommandStream(id), { type: 'bot_command:delete' }, options);
     return { success: true };
   },
 });
@@ -242,8 +242,8 @@ export const adminCreateBotCommand = command({
   input: z.object(commandInput).meta({ id: 'AdminCreateBotCommandInput' }),
   output: BotCommand,
   errors: { ...ANSWERS, ...NAMES, ...TOO_MANY },
-  run: ({ input, act, newId }, services) =>
-    create(act, services, { command_id: newId('bot-command'), account_id: null, input }),
+  run: ({ input, context, act, newId }, services) =>
+    create(act, counting(context, services), { command_id: newId('bot-command'), account_id: null, input }),
 });
 
 export const adminUpdateBotCommand = command({
@@ -277,7 +277,8 @@ export const adminDeleteBotCommand = command({
   async run({ input: { id }, caller, context }, services) {
     const { account_id } = await stateOf(services, id);
     const act = actFor({ caller: { ...caller, account_id: account_id ?? caller.account_id }, context }, services);
-    await act(botCommand, botCommandStream(id), { type: 'bot_command:delete' }, named(noCondition));
+    const options = { ...named(noCondition), additionalWrites: counting(context, services) };
+    await act(botCommand, botCommandStream(id), { type: 'bot_command:delete' }, options);
     return { success: true };
   },
 });

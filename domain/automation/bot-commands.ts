@@ -10,8 +10,6 @@ import { BOT_ROLES } from './bot-roles';
 export const RESPONSE_TYPES = ['text', 'template', 'automation'] as const;
 export type ResponseType = (typeof RESPONSE_TYPES)[number];
 export const DISCORD_FORMS = ['prefix', 'slash', 'both'] as const;
-/** Commands of an account. */
-export const MAX_COMMANDS = 1_000;
 
 const ids = { command_id: z.uuid(), account_id: z.uuid().nullable().describe('Null: a command of all accounts') };
 

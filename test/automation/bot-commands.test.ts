@@ -1,5 +1,10 @@
 import { randomUUID } from 'node:crypto';
+import pg from 'pg';
+import { botCommandCount, botCommandCountStream } from '../../domain/automation/bot-command-counts';
 import { argumentValues, commandIn, cutTo, expand, uptimeText } from '../../domain/automation/expansion';
+import { createPostgresEventStore } from '../../engines/event-store/postgres/store';
+import { createPostgresWakeups } from '../../engines/wakeups/postgres';
+import { decider } from '../support/decider';
 import { startServer, type TestServer } from '../support/server';
 import { ApiClient, eventually, VendorCloud } from '../support/vendor-cloud';
 import { FakeChatCloud } from '../vendors/chat-cloud';
@@ -23,6 +28,22 @@ describe('a template', () => {
     expect(cutTo('a😀b', 2)).toBe('a😀');
     expect([7_500_000, 63_000, 5_000].map(uptimeText)).toEqual(['2h 5m', '1m 3s', '5s']);
   });
+});
+
+test('a deleted command is not counted', () => {
+  const given = decider(botCommandCount);
+  const of = { command_id: 'c0', account_id: 'a' };
+  const all = Array.from({ length: 1_000 }, (_, n) => ({
+    ...{ type: 'bot_command_count:added' as const, command_id: `c${n}`, account_id: 'a' },
+  }));
+  const add = { type: 'bot_command_count:add', command_id: 'next', account_id: 'a' } as const;
+  given(all).when(add).thenFails('TOO_MANY_COMMANDS');
+  given(all)
+    .when({ type: 'bot_command_count:add', ...of })
+    .thenNothing();
+  given([...all, { type: 'bot_command_count:removed', ...of }])
+    .when(add)
+    .then({ ...add, type: 'bot_command_count:added' });
 });
 
 const WEB = 'https://app.example';
@@ -121,6 +142,33 @@ describe('commands', () => {
     const [first, second] = [await once(), await once()];
     expect([second.status, second.body]).toEqual([201, first.body]);
     await remove(`${PATH}/${first.body.data.id}`);
+  });
+
+  test('concurrent calls make no more than 1,000 commands', async () => {
+    const { url } = server.database!;
+    const { account_id } = server.credentials.other;
+    const pool = new pg.Pool({ connectionString: url, max: 1 });
+    const wakeups = createPostgresWakeups({ url });
+    const store = await createPostgresEventStore({ pool, wakeups });
+    const events = Array.from({ length: 999 }, () => ({
+      ...{ id: randomUUID(), type: 'bot_command_count:added', data: { command_id: randomUUID(), account_id } },
+    }));
+    await store.append([{ stream: botCommandCountStream(account_id), expected: 'none', events }], { account_id });
+    await store.close();
+    await wakeups.close();
+    await pool.end();
+
+    const post = (name: string) =>
+      stranger.send('POST', PATH, { name, response_type: 'text', response: 'Hi' }, { 'idempotency-key': name });
+    const both = await Promise.all([post('one'), post('two')]);
+    expect(both.map(({ status }) => status).sort()).toEqual([201, 409]);
+    const [made] = both.filter(({ status }) => status === 201);
+    // The last one again: it is counted once.
+    expect((await post(made!.body.data.name)).body).toEqual(made!.body);
+    expect(await remove(`${PATH}/${made!.body.data.id}`, stranger)).toBe(204);
+    const third = await post('three');
+    expect(third.status).toBe(201);
+    expect(await remove(`${PATH}/${third.body.data.id}`, stranger)).toBe(204);
   });
 
   test('operators make commands of all accounts, which accounts override', async () => {

@@ -1,0 +1,23 @@
+import type { RequestContext } from '../../access/authentication/caller';
+import { aggregateCacheOf } from '../../app/write-path/aggregate-cache';
+import { newEvents } from '../../app/write-path/event-ids';
+import { botCommandCount, botCommandCountStream } from '../../domain/automation/bot-command-counts';
+import type { BotCommandEvent } from '../../domain/automation/bot-commands';
+import type { EventStore, StreamWrite } from '../../engines/event-store/port';
+
+/** Writes that count a new or deleted command, with its event. @throws DomainError TOO_MANY_COMMANDS */
+export async function countWrites(
+  context: RequestContext,
+  store: EventStore,
+  [changed]: readonly BotCommandEvent[],
+): Promise<StreamWrite[]> {
+  if (changed === undefined || changed.type === 'bot_command:updated') return [];
+  const { command_id, account_id } = changed;
+  const type = changed.type === 'bot_command:created' ? 'bot_command_count:add' : 'bot_command_count:remove';
+  const stream = botCommandCountStream(account_id);
+  const { state, revision } = await aggregateCacheOf(store).load(botCommandCount, stream);
+  const counted = botCommandCount.decide(state, { type, command_id, account_id });
+  if (counted.length === 0) return [];
+  const expected = revision === -1 ? 'none' : revision;
+  return [{ stream, expected, events: newEvents(context, `${stream}\n${command_id}\n${type}`, counted) }];
+}
