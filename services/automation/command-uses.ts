@@ -14,8 +14,8 @@ export interface CommandUse {
   cooldown_user: number;
 }
 
-/** Ordered, so that no two writers deadlock; a locked row decides about the uses of its command. */
-const LOCK = `
+/** Ordered, so that no two writers deadlock; a row that was there is locked by {@link READ} alone. */
+const MAKE = `
   with asked as (
     select distinct a.account_id::uuid as account_id, a.command_id::uuid as command_id
     from unnest($1::text[], $2::text[]) a (account_id, command_id)
@@ -23,6 +23,7 @@ const LOCK = `
     insert into bot_command_uses (account_id, command_id) select account_id, command_id from asked order by 1, 2
     on conflict do nothing
   ) select 1 as one`;
+/** A locked row decides about the uses of its command. */
 const READ = `
   select u.account_id, u.command_id, u.use_count::int as use_count,
     (extract(epoch from u.last_used_at) * 1000)::float8 as last_ms
@@ -61,12 +62,13 @@ const isOver = (last_ms: number | null | undefined, seconds: number, at_ms: numb
   seconds === 0 || last_ms === null || last_ms === undefined || at_ms >= last_ms + seconds * 1000;
 
 /**
- * Decides uses in their order: a use within a cooldown is refused (null), any other counts, and its number is returned.
+ * Decides uses in their order: a use within a cooldown, or of a deleted command, is refused (null); any other counts,
+ * and its number is returned.
  */
 export async function takeUses(tx: Queryable, uses: readonly CommandUse[]): Promise<(number | null)[]> {
   if (uses.length === 0) return [];
   const of = [uses.map(({ account_id }) => account_id), uses.map(({ command_id }) => command_id)];
-  await tx.query(LOCK, of, 'bot-command-uses-made');
+  await tx.query(MAKE, of, 'bot-command-uses-made');
   const rows = await tx.query<Counted & Record<string, unknown>>(READ, of, 'bot-command-uses');
   const counted = new Map(rows.map((row) => [commandKey(row), row]));
   const by_person = new Map<string, ByPerson>();
@@ -83,7 +85,9 @@ export async function takeUses(tx: Queryable, uses: readonly CommandUse[]): Prom
   const changed = new Set<Counted>();
   const changed_persons = new Map<string, ByPerson>();
   const numbers = uses.map((use) => {
-    const row = counted.get(commandKey(use))!;
+    const row = counted.get(commandKey(use));
+    // The end of the command deleted it meanwhile.
+    if (row === undefined) return null;
     const last = by_person.get(personKey(use))?.last_ms;
     if (!isOver(row.last_ms, use.cooldown_global, use.at_ms) || !isOver(last, use.cooldown_user, use.at_ms))
       return null;
