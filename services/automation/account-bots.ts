@@ -71,14 +71,20 @@ export async function installedBots(
 export interface SaidMessage {
   account_id: string;
   message_id: string | null;
+  /** Time of the line, in milliseconds since 1970. */
+  at_ms: number;
 }
 
-/** Seconds in which a send whose outcome is not stored yet may be echoed. */
-const ECHO_SECONDS = 15;
+interface Sent extends Pick<SaidMessage, 'account_id' | 'message_id'> {
+  asked_ms: number;
+}
+
+/** Time after a send without a stored outcome in which its echo is expected, in milliseconds. */
+const ECHO_MS = 15_000;
 
 /**
  * Whether a message of a bot that is the channel itself was sent by this installation: its send names the message, or
- * a send of the account has no stored outcome yet.
+ * a send of the account shortly before the message has no stored outcome.
  */
 export async function sentHere(
   db: Pick<Queryable, 'query'>,
@@ -86,15 +92,18 @@ export async function sentHere(
 ): Promise<(message: SaidMessage) => boolean> {
   if (messages.length === 0) return () => false;
   const accounts = [...new Set(messages.map(({ account_id }) => account_id))];
-  const rows = await db.query<SaidMessage & Record<string, unknown>>(
-    `select account_id, message_id from chat_sends
+  const earliest_ms = Math.min(...messages.map(({ at_ms }) => at_ms)) - ECHO_MS;
+  const rows = await db.query<Sent & Record<string, unknown>>(
+    `select account_id, message_id, (extract(epoch from asked_at) * 1000)::float8 as asked_ms from chat_sends
      where account_id = any($1::text[]::uuid[])
        and (message_id = any($2::text[]) or (message_id is null and status in ('asked', 'unknown')
-         and asked_at > clock_timestamp() - make_interval(secs => ${ECHO_SECONDS})))`,
-    [textArray(accounts), textArray(messages.flatMap(({ message_id }) => message_id ?? []))],
+         and asked_at > to_timestamp($3::float8 / 1000)))`,
+    [textArray(accounts), textArray(messages.flatMap(({ message_id }) => message_id ?? [])), earliest_ms],
     'sent-here',
   );
   const named = new Set(rows.map((row) => `${row.account_id} ${row.message_id}`));
-  return ({ account_id, message_id }) =>
-    named.has(`${account_id} null`) || (message_id !== null && named.has(`${account_id} ${message_id}`));
+  const nameless = rows.filter(({ message_id }) => message_id === null);
+  return ({ account_id, message_id, at_ms }) =>
+    (message_id !== null && named.has(`${account_id} ${message_id}`)) ||
+    nameless.some((send) => send.account_id === account_id && send.asked_ms > at_ms - ECHO_MS);
 }
