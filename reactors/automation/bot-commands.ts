@@ -16,7 +16,7 @@ import { placesWithBot } from '../../services/automation/account-bots';
 import { answerText } from '../../services/automation/answer-text';
 import { takeUses } from '../../services/automation/command-uses';
 import { effectiveCommand } from '../../services/automation/effective-commands';
-import { keyOfAuthor, knownFollowers } from '../../services/automation/followers';
+import { isLookedUp, keyOfAuthor, knownFollowers } from '../../services/automation/followers';
 import type { SendResult } from '../../services/chat/send-chat';
 
 /** Pauses between tries: a line is answered within 30 s. */
@@ -95,7 +95,10 @@ export const lookUpFollower = job({
     const author = { account_id, platform, platform_user_id };
     const person_key = await keyOfAuthor(db, author);
     await chats.enrich(author);
-    const follows = (await knownFollowers(db, [{ ...author, person_key }]))({ ...author, person_key });
+    const known = { ...author, person_key };
+    const follows = (await knownFollowers(db, [known]))(known);
+    if (follows === undefined && (await isLookedUp(db, known)))
+      throw new NotSent('a look-up of the author is not finished');
     const command = await effectiveCommand(db, used);
     if (follows !== true || command === undefined) return;
     return async (tx, { enqueue }) => {

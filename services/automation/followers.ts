@@ -52,6 +52,23 @@ export async function knownFollowers(
   };
 }
 
+/** Longest time of a look-up. */
+const LOOK_UP = `interval '10 seconds'`;
+
+/** Whether a look-up of the author may still be running; one that failed counts as running for this time. */
+export async function isLookedUp(
+  db: Pick<Queryable, 'query'>,
+  { account_id, person_key }: Pick<ChatAuthor, 'account_id' | 'person_key'>,
+): Promise<boolean> {
+  const rows = await db.query(
+    `select 1 as one from platform_user_details d where d.account_id = $1 and d.person_key = $2
+       and d.tried_at > clock_timestamp() - ${LOOK_UP} and (d.enriched_at is null or d.enriched_at < d.tried_at)`,
+    [account_id, person_key],
+    'author-looked-up',
+  );
+  return rows.length > 0;
+}
+
 /**
  * Key of an author whose profile the chats have.
  * @throws NotSent while the projection of chats has not stored it
