@@ -3,6 +3,7 @@ import { byId } from './dom';
 import { Sounds } from './source/sounds';
 import { Stage } from './source/stage';
 import type { PageState } from './source/types';
+import { WidgetLayer } from './source/widget';
 
 /** The page's kind and the key or id, of `/overlay/{key}` or `/widget/{id}`. */
 const [, kind = '', id = ''] = location.pathname.split('/');
@@ -17,6 +18,7 @@ const ENDED: ReadonlySet<string> = new Set(['TOKEN_REVOKED', 'TOKEN_EXPIRED']);
 
 function start(token: string): void {
   const stage = new Stage(byId('stage'));
+  const widget = kind === 'widget' ? new WidgetLayer(id) : null;
   const client = new LumioClient({
     url: `${location.protocol === 'https:' ? 'wss' : 'ws'}://${location.host}/v1/ws`,
     token: () => token,
@@ -40,7 +42,7 @@ function start(token: string): void {
   let own_id = id;
 
   function update(data: Record<string, unknown>): void {
-    const whole = kind === 'widget' ? widgetAsLayers(data) : data;
+    const whole = widget?.update(data) ?? data;
     stage.update(whole as Partial<PageState>);
     if (typeof data.overlay_id === 'string') own_id = data.overlay_id;
     if (account_id !== null || typeof data.account_id !== 'string') return;
@@ -59,14 +61,6 @@ function start(token: string): void {
     },
     { onEnded: () => client.close() },
   );
-}
-
-/** A widget is an overlay with one layer; its type comes with the first message. */
-let widget_type = '';
-function widgetAsLayers({ type, config, revision, ...state }: Record<string, unknown>): Record<string, unknown> {
-  if (typeof type === 'string') widget_type = type;
-  const layer = { id, type: widget_type, config, sort_order: 0 };
-  return type === undefined ? { revision, changed: [layer] } : { ...state, revision, layers: [layer] };
 }
 
 const token = tokenOf();

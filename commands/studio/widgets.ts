@@ -32,8 +32,10 @@ import {
 import { copyName } from '../../domain/studio/names';
 import { isAccessRole } from '../../domain/studio/access-entries';
 import { entriesOf, isMember } from '../../views/studio/access-entries';
+import { assetsOf, type LinkedAsset } from '../../views/studio/drawn-assets';
 import type { JsonObject } from '../../lib/json/json';
 import { Widget, WidgetAccess, widgetOf } from '../../views/studio/widgets';
+import { fileLink } from '../../services/studio/file-links';
 import { countWrites } from '../../services/studio/widget-counts';
 import { TOKEN_NOT_SHOWN } from './overlay-parts';
 
@@ -169,7 +171,10 @@ export const updateWidget = command({
     });
     const shown = { name: state.name, config: JSON.parse(state.config) as JsonObject, revision: state.revision };
     const channel = widgetChannel(input.id);
-    const data = { widget_instance_id: input.id, ...shown };
+    const link = (file: LinkedAsset) => fileLink(services.hashes, file, context.now);
+    const sources = { enabled: services.features.enabled, link };
+    const assets = await assetsOf(services.db, caller.account_id, [shown.config], sources);
+    const data = { widget_instance_id: input.id, ...shown, assets };
     await services.live.broadcast(channel, { type: 'event', channel, event_type: 'widget:update', data });
     return { ...found, ...shown, updated_at: new Date(context.now).toISOString() };
   },

@@ -2,7 +2,9 @@ import WebSocket from 'ws';
 import { widgetCount } from '../../domain/studio/widget-counts';
 import { decider } from '../support/decider';
 import { startServer, type TestServer } from '../support/server';
+import { uploadedImage } from '../support/uploaded-image';
 import { ApiClient, eventually } from '../support/vendor-cloud';
+import { WidgetLayer } from '../../web/source/widget';
 
 let server: TestServer;
 let owner: ApiClient;
@@ -85,6 +87,25 @@ test('a widget is made with its defaults, listed, changed on its page, and delet
   expect((await owner.send('DELETE', `/v1/widgets/${id}`, undefined)).status).toBe(204);
   expect(await of_page.closed).toBe(4401);
   expect((await owner.get(`/v1/widgets/${id}`)).status).toBe(404);
+});
+
+test('a change to another picture has its link, and links that are sent alone reach the drawing', async () => {
+  const { id, access_token } = await made({ type: 'image', config: {} });
+  const of_page = await page(access_token, `widget:${id}`);
+  const upload_id = await uploadedImage(server.base_url, server.credentials.access_token);
+  await owner.send('PATCH', `/v1/widgets/${id}`, { config: { upload_id } });
+  const updates = () => of_page.messages.filter(({ event_type }) => event_type === 'widget:update');
+  const changed = await eventually(async () => updates().find(({ data }) => data.revision === 2), 'the change');
+  const url = expect.stringMatching(`^/v1/uploads/${upload_id}/content`);
+  expect(changed.data.assets).toEqual({ [upload_id]: url });
+  const widget = new WidgetLayer(id);
+  expect(widget.update(updates()[0].data)).toMatchObject({ revision: 1, layers: [{ id, type: 'image' }], assets: {} });
+  expect(widget.update(changed.data)).toMatchObject({
+    ...{ revision: 2, assets: { [upload_id]: url } },
+    changed: [{ id, type: 'image', config: { upload_id } }],
+  });
+  expect(widget.update({ assets: { [upload_id]: '/later' } })).toEqual({ assets: { [upload_id]: '/later' } });
+  of_page.close();
 });
 
 test.each([
