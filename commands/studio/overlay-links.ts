@@ -11,6 +11,8 @@ const LINK_NOT_SHOWN = {
 };
 /** Time that an editor sees an overlay before the editor asks again. */
 const EDITOR_MS = 15 * 60_000;
+/** A later end has no RFC 3339 text in UTC. */
+const LAST_YEAR = 9999;
 const access_token = z.string().describe('It is never shown again');
 
 /** Shares an overlay for a time. */
@@ -22,7 +24,12 @@ export const createOverlaySharedLink = command({
   graphql: { argument: 'input' },
   guard: [OVERLAYS, permission('overlays:edit')],
   input: z
-    .object({ overlay_id: z.uuid(), expires_at: z.iso.datetime({ offset: true }) })
+    .object({
+      overlay_id: z.uuid(),
+      expires_at: z.iso
+        .datetime({ offset: true })
+        .refine((end) => new Date(end).getUTCFullYear() <= LAST_YEAR, `is after the year ${LAST_YEAR} in UTC`),
+    })
     .meta({ id: 'CreateOverlaySharedLinkInput' }),
   output: z.object({ ...OverlaySharedLink.shape, access_token }).meta({ id: 'OverlaySharedLinkCreated' }),
   errors: {

@@ -60,7 +60,14 @@ describe('shared links', () => {
     expect((await owner.get('/v1/overlay-shared-links')).body.data).toEqual([]);
   });
 
-  test.each([[null], [undefined], ['soon'], ['2020-01-01T00:00:00Z']])('end at %j: refused', async (expires_at) => {
+  test.each([
+    [null],
+    [undefined],
+    ['soon'],
+    ['2020-01-01T00:00:00Z'],
+    // In UTC it is the year 10000.
+    ['9999-12-31T23:59:59-12:00'],
+  ])('end at %j: refused', async (expires_at) => {
     const { id } = await make();
     const answer = await owner.send('POST', '/v1/overlay-shared-links', { overlay_id: id, expires_at });
     expect(answer.status).toBe(400);
