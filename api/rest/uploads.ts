@@ -6,6 +6,7 @@ import type { Services } from '../../app/services';
 import { ApiError } from '../../kernel/errors';
 import { EngineUnavailable } from '../../kernel/failures';
 import type { Upload, UploadedFile } from '../../kernel/operations/transfers';
+import { jsonRefusals } from '../http/requests/json-rules';
 
 /** Bounds of the text fields. */
 const MAX_FIELDS = 20;
@@ -52,7 +53,7 @@ export async function readUpload(
     for await (const part of request.parts({ limits })) {
       if (part.type === 'file') file = await store(part, takes, stores);
       else if (Object.hasOwn(fields, part.fieldname)) throw refused(`${part.fieldname}: is given twice`);
-      else fields[part.fieldname] = part.value;
+      else fields[part.fieldname] = checkedField(part.value);
     }
   } catch (error) {
     if (file) await drop(stores, file.key);
@@ -138,6 +139,14 @@ const drained = (stream: PassThrough): Promise<void> =>
     stream.once('drain', resume).once('close', () => fail(new Error('the blob was not taken')));
   });
 
+/** A part may name a charset of its own, or JSON, so that its text has what a JSON body may not have. */
+function checkedField(value: unknown): unknown {
+  if (typeof value !== 'string') return value;
+  if (value.includes('\0')) throw jsonRefusals.nul();
+  if (!value.isWellFormed()) throw jsonRefusals.lone_surrogate();
+  return value;
+}
+
 const refused = (message: string) => new ApiError('VALIDATION_ERROR', message);
 const tooLarge = ({ file, most_bytes, too_large_status: status = 413 }: Upload) =>
   new ApiError('BAD_REQUEST', `${file}: is larger than ${most_bytes} bytes`, { status });
@@ -164,6 +173,7 @@ const nameOf = (sent_name: string | undefined): string =>
   (sent_name ?? '')
     .split(/[/\\]/)
     .pop()!
+    .toWellFormed()
     .replace(/\p{Cc}/gu, '')
     .replace(BIDI, '')
     .trim();

@@ -492,6 +492,15 @@ describe('an upload', () => {
       'VALIDATION_ERROR',
     ],
     [
+      'with NUL in a field',
+      [
+        ['name', 'a\0b'],
+        ['file', mp3(10)],
+      ],
+      400,
+      'VALIDATION_ERROR',
+    ],
+    [
       'refused by a rule',
       [
         ['name', 'taken'],
@@ -504,6 +513,25 @@ describe('an upload', () => {
     const answer = await send(parts);
     expect([answer.status, answer.body.error]).toEqual([status, code]);
     expect(await stored()).toEqual([]);
+  });
+
+  test('has no half characters, whatever the charset of its parts', async () => {
+    const part = (head: string, body: Buffer) =>
+      Buffer.concat([Buffer.from(`--x\r\ncontent-disposition: form-data; ${head}\r\n\r\n`), body, Buffer.from('\r\n')]);
+    const half = Buffer.from('a\ud83d', 'utf16le');
+    const sendParts = async (...parts: Buffer[]) => {
+      const response = await fetch(`${api.url}/v1/sounds`, {
+        method: 'POST',
+        headers: { authorization: 'Bearer ada', 'content-type': 'multipart/form-data; boundary=x' },
+        body: new Uint8Array(Buffer.concat([...parts, Buffer.from('--x--\r\n')])),
+      });
+      return { status: response.status, body: (await response.json()) as { data?: { filename: string } } };
+    };
+    const file = part(`name="file"; filename*=utf-16le''a%00%3d%d8`, mp3(10));
+    const field = part('name="name"\r\ncontent-type: text/plain; charset=utf-16le', half);
+    expect((await sendParts(file)).body.data?.filename).toBe('a\ufffd');
+    const refused = await sendParts(field, part('name="file"; filename="a.mp3"', mp3(10)));
+    expect(refused).toMatchObject({ status: 400, body: { error: 'VALIDATION_ERROR' } });
   });
 
   test('largest is taken', async () => {
