@@ -131,8 +131,15 @@ export function registerRest(app: FastifyInstance, prepared: Prepared, options: 
         uploaded = await readUpload(request, takes!, options.services, caller.account_id);
         request.body = { ...uploaded.fields, [takes!.file]: uploaded.file.sha256 };
       };
+      let is_unsure = false;
       const drop = async (error: unknown): Promise<never> => {
         await uploaded?.drop();
+        throw error;
+      };
+      const dropRefused = async (error: unknown): Promise<never> => {
+        // After a failure a record may name the file: the sweep of a day later asks for it.
+        is_unsure = !isRefusal(error);
+        if (!is_unsure) await uploaded?.drop();
         throw error;
       };
       const admitted = takes ? prepared.admitFirst(caller, asked, read).catch(drop) : prepared.admit(caller, asked);
@@ -140,7 +147,7 @@ export function registerRest(app: FastifyInstance, prepared: Prepared, options: 
       const key = unsafe ? request.headers['idempotency-key'] : undefined;
       let kept = false;
       const run = async (): Promise<StoredAnswer> => {
-        const result = await prepared.run(admission, context, uploaded?.file);
+        const result = await prepared.run(admission, context, uploaded?.file).catch(dropRefused);
         kept = true;
         return {
           status: rest.status,
@@ -150,7 +157,7 @@ export function registerRest(app: FastifyInstance, prepared: Prepared, options: 
       };
       if (key === undefined) {
         const result = takes
-          ? await prepared.run(admission, context, uploaded?.file).catch(drop)
+          ? await prepared.run(admission, context, uploaded?.file).catch(dropRefused)
           : await prepared.run(admission, context);
         await uploaded?.keep();
         const headers = headersOf(request, context, result);
@@ -163,6 +170,7 @@ export function registerRest(app: FastifyInstance, prepared: Prepared, options: 
       const scope = await prepared.idempotencyScope(admission, context);
       const call = { request, route: `${rest.method} ${rest.path}`, key, caller: admission.caller, scope, context };
       const stored = await options.idempotency.answerOnce(call, run).finally(async () => {
+        if (is_unsure) return;
         // Dropped when the call was refused, or answered from the first call, which had its own file.
         await (kept ? uploaded?.keep() : uploaded?.drop());
       });
@@ -186,6 +194,9 @@ function askedBy(prepared: Prepared, request: FastifyRequest, unsafe: boolean): 
     },
   };
 }
+
+/** Whether nothing was done. */
+const isRefusal = (error: unknown): boolean => error instanceof ApiError && error.status < 500;
 
 const NOTHING: Readonly<Record<string, unknown>> = Object.freeze({});
 const NO_HEADERS: Readonly<Record<string, string>> = Object.freeze({});

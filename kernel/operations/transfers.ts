@@ -73,7 +73,10 @@ export interface Upload {
   readonly inUse: (keys: readonly string[], db: Queryable) => Promise<readonly string[]>;
 }
 
-/** A file that was uploaded. It is `run`'s from now on; where `run` throws, it is deleted. */
+/**
+ * A file that was uploaded. It is `run`'s from now on; where `run` refuses, it is deleted, and where `run` fails, it is
+ * swept unless the area references it.
+ */
 export interface UploadedFile {
   /** Of the blob. */
   key: string;

@@ -134,6 +134,7 @@ const operations = [
     errors: { SOUND_EXISTS: conflict('Sound already exists') },
     async run({ input, file, refuse }) {
       if (input.name === 'taken') throw refuse('SOUND_EXISTS');
+      if (input.name === 'fails') throw new Error('the answer of the event store was lost');
       if (input.name === 'hangs') {
         begun();
         await hanging;
@@ -584,15 +585,16 @@ describe('an upload', () => {
   });
 });
 
-describe('an upload whose process dies', () => {
+describe('an upload whose operation fails, or whose process dies', () => {
   const uploads = operations.flatMap(({ takes }) => takes ?? []);
   const sweep = () => sweepUploads({ db: t.db, blobs, uploads });
   const later = () => t.db.query("update uploads_under_way set begun_at = begun_at - interval '25 hours'");
-  const send = () => {
+  const send = (name = 'hangs', headers = {}) => {
     const form = new FormData();
-    form.append('name', 'hangs');
+    form.append('name', name);
     form.append('file', new Blob([Buffer.from('ID3')]), 'a.mp3');
-    return fetch(`${api.url}/v1/sounds`, { method: 'POST', headers: { authorization: 'Bearer ada' }, body: form });
+    const all = { authorization: 'Bearer ada', ...headers };
+    return fetch(`${api.url}/v1/sounds`, { method: 'POST', headers: all, body: form });
   };
   /** The upload and its blob, while the operation has not said yet what it does with it. */
   async function cutOff() {
@@ -616,6 +618,18 @@ describe('an upload whose process dies', () => {
     goOn();
     await answer;
   });
+
+  test.each([[{}], [{ 'idempotency-key': 'fails-once' }]])(
+    'leaves its blob to the sweep, because a record may name it: %j',
+    async (headers) => {
+      expect((await send('fails', headers)).status).toBe(500);
+      const [row] = await t.db.query<{ key: string }>('select key from uploads_under_way');
+      expect(await blobs.head(row!.key)).toBeDefined();
+      await later();
+      expect(await sweep()).toBe(1);
+      expect(await blobs.head(row!.key)).toBeUndefined();
+    },
+  );
 
   test('leaves a blob that stays where its area names it', async () => {
     const { key, answer, goOn } = await cutOff();
