@@ -92,6 +92,7 @@ export class Stage {
     for (const { drawing } of this.drawn.values()) {
       drawing.begin?.(this.state);
       drawing.link?.(this.state.assets);
+      drawing.label?.(this.state.labels);
     }
     this.arrange();
   }
