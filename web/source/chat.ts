@@ -13,6 +13,8 @@ export class Chat implements Drawing {
   private hide_ms = 0;
   private waiting: ChatLine[] = [];
   private frame = 0;
+  /** Timer of all lines: a line that has left the list is not kept for its time. */
+  private hiding = 0;
 
   configure(config: Record<string, unknown>): void {
     typeFace(this.element, config);
@@ -36,6 +38,7 @@ export class Chat implements Drawing {
 
   close(): void {
     clearTimeout(this.frame);
+    clearTimeout(this.hiding);
   }
 
   private add(line: ChatLine): void {
@@ -51,7 +54,23 @@ export class Chat implements Drawing {
     this.waiting = [];
     this.element.append(...rows);
     this.trim();
-    if (this.hide_ms > 0) for (const row of rows) setTimeout(() => row.remove(), this.hide_ms);
+    if (this.hide_ms === 0) return;
+    for (const row of rows) row.dataset.until = String(Date.now() + this.hide_ms);
+    if (this.hiding === 0) this.hide();
+  }
+
+  /** Removes the lines whose time is over, and waits for the next. */
+  private hide(): void {
+    this.hiding = 0;
+    const now = Date.now();
+    let next = Infinity;
+    for (const row of [...this.element.children] as HTMLElement[]) {
+      const { until } = row.dataset;
+      if (until === undefined) continue;
+      if (Number(until) <= now) row.remove();
+      else next = Math.min(next, Number(until));
+    }
+    if (next < Infinity) this.hiding = window.setTimeout(() => this.hide(), next - now);
   }
 
   private remove(is: (line: Pick<ChatLine, 'platform' | 'platform_user_id' | 'platform_message_id'>) => boolean): void {
