@@ -37,6 +37,7 @@ export class AccountPages {
   private readonly tapped: Channel[] = [];
   private readonly waiting: Arrived[] = [];
   private working = false;
+  private listening = false;
 
   constructor(
     private readonly account_id: string,
@@ -53,6 +54,11 @@ export class AccountPages {
     if (this.pages.size === 0) this.end();
   }
 
+  /** Ends the account whose only page went before it was known here. */
+  endIdle(): void {
+    if (this.listening && this.pages.size === 0) this.end();
+  }
+
   private async listen(): Promise<void> {
     for (const source of SOURCES) {
       const channel = await this.deps.open(source.channel(this.account_id));
@@ -64,6 +70,7 @@ export class AccountPages {
         gone: () => this.lose(),
       };
     }
+    this.listening = true;
   }
 
   private arrived(message: Arrived): void {

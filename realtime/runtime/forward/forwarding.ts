@@ -44,7 +44,9 @@ export class Forwarding {
     if (forwards === null || channel.gone) return;
     const account = this.account(forwards.account_id);
     await account.ready;
-    if (channel.gone || account.ended) return;
+    if (channel.gone) return;
+    // A source was lost before the page was known to the account.
+    if (account.ended) return this.open(channel);
     account.pages.set(channel.name, forwards.types);
     this.pages.set(channel.name, { account, opened_at: Date.now(), hour: hourOf(Date.now()) });
     channel.tap = {
@@ -65,6 +67,7 @@ export class Forwarding {
       if (channel) channel.tap = null;
       this.close(name);
     }
+    for (const account of this.accounts.values()) account.endIdle();
   }
 
   private read = (family: Family, id: string): Promise<Forwards | null> => family.forwards!(id, this.deps.services);
