@@ -1891,10 +1891,10 @@ export interface Channels {
   /** One widget, and messages that it draws. Its own token opens it. */
   [channel: `widget:${string}`]:
     | Message<'event', 'widget:update', {
-    widget_instance_id: string;
-    revision: number;
+    widget_instance_id?: string;
+    revision?: number;
     type?: string;
-    config: Record<string, unknown>;
+    config?: Record<string, unknown>;
     /** Its sounds are on `sounds:<account_id>` */
     account_id?: string;
     /** Types of layers whose flags are off */

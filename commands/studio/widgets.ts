@@ -170,15 +170,22 @@ export const updateWidget = command({
       config: JSON.stringify(changed),
     });
     const shown = { name: state.name, config: JSON.parse(state.config) as JsonObject, revision: state.revision };
-    const channel = widgetChannel(input.id);
+    const send = (data: object) => sendUpdate(services, input.id, data);
+    await send(shown);
     const link = (file: LinkedAsset) => fileLink(services.hashes, file, context.now);
     const sources = { enabled: services.features.enabled, link };
     const assets = await assetsOf(services.db, caller.account_id, [shown.config], sources);
-    const data = { widget_instance_id: input.id, ...shown, assets };
-    await services.live.broadcast(channel, { type: 'event', channel, event_type: 'widget:update', data });
+    // A message of its own: a message has a bound, and links of many files are long.
+    if (Object.keys(assets).length > 0) await send({ assets });
     return { ...found, ...shown, updated_at: new Date(context.now).toISOString() };
   },
 });
+
+function sendUpdate({ live }: Pick<Services, 'live'>, widget_instance_id: string, members: object): Promise<void> {
+  const channel = widgetChannel(widget_instance_id);
+  const data = { widget_instance_id, ...members };
+  return live.broadcast(channel, { type: 'event', channel, event_type: 'widget:update', data });
+}
 
 /** Deletes a widget; its page is closed. */
 export const deleteWidget = command({

@@ -11,12 +11,13 @@ export const widget = channel({
   summary: 'One widget, and messages that it draws. Its own token opens it.',
   carries: {
     'widget:update': {
-      summary: 'First the whole, to a new subscriber alone; then each change of its name or settings.',
+      summary:
+        'First the whole, to a new subscriber alone; then each change of its name or settings, and links to its files.',
       data: z.looseObject({
-        widget_instance_id: z.uuid(),
-        revision: z.int(),
+        widget_instance_id: z.uuid().optional(),
+        revision: z.int().optional(),
         type: z.string().optional(),
-        config: z.record(z.string(), z.unknown()),
+        config: z.record(z.string(), z.unknown()).optional(),
         ...pageState,
       }),
     },

@@ -97,14 +97,14 @@ test('a change to another picture has its link, and links that are sent alone re
   const updates = () => of_page.messages.filter(({ event_type }) => event_type === 'widget:update');
   const changed = await eventually(async () => updates().find(({ data }) => data.revision === 2), 'the change');
   const url = expect.stringMatching(`^/v1/uploads/${upload_id}/content`);
-  expect(changed.data.assets).toEqual({ [upload_id]: url });
+  const assets = { [upload_id]: url };
+  await eventually(async () => updates().find(({ data }) => data.assets?.[upload_id]), 'the links');
+  expect(updates().at(-1)!.data).toEqual({ widget_instance_id: id, assets });
   const widget = new WidgetLayer(id);
   expect(widget.update(updates()[0].data)).toMatchObject({ revision: 1, layers: [{ id, type: 'image' }], assets: {} });
-  expect(widget.update(changed.data)).toMatchObject({
-    ...{ revision: 2, assets: { [upload_id]: url } },
-    changed: [{ id, type: 'image', config: { upload_id } }],
-  });
-  expect(widget.update({ assets: { [upload_id]: '/later' } })).toEqual({ assets: { [upload_id]: '/later' } });
+  const layer = { id, type: 'image', config: { upload_id } };
+  expect(widget.update(changed.data)).toMatchObject({ revision: 2, changed: [layer] });
+  expect(widget.update({ assets })).toEqual({ assets });
   of_page.close();
 });
 
