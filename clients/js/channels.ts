@@ -1835,7 +1835,7 @@ export interface Channels {
       last_tip: string | null;
       song: string | null;
     };
-    /** What is playing */
+    /** Song that the player of the account plays */
     song?: Record<string, unknown> | null;
     /** The newest 20 events, newest first */
     recent?: DrawnEvent[];
@@ -1907,7 +1907,7 @@ export interface Channels {
       last_tip: string | null;
       song: string | null;
     };
-    /** What is playing */
+    /** Song that the player of the account plays */
     song?: Record<string, unknown> | null;
     /** The newest 20 events, newest first */
     recent?: DrawnEvent[];

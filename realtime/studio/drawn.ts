@@ -29,7 +29,7 @@ export const pageState = {
   labels: z
     .object({ last_follower: z.string().nullable(), last_tip: z.string().nullable(), song: z.string().nullable() })
     .optional(),
-  song: z.looseObject({}).nullable().optional().describe('What is playing'),
+  song: z.looseObject({}).nullable().optional().describe('Song that the player of the account plays'),
   recent: z.array(DrawnEvent).optional().describe('The newest 20 events, newest first'),
   alerts: z.object({ paused: z.boolean(), muted: z.boolean() }).optional(),
 };

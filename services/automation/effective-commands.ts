@@ -64,7 +64,7 @@ export async function commandsNamed(
   return (name) => found.get(usedKey(name));
 }
 
-/** The command as the account has it; undefined when it is none of the account's. */
+/** A command with the account's override; undefined for commands of other accounts. */
 export async function effectiveCommand(
   db: Pick<Queryable, 'query'>,
   { account_id, command_id }: { account_id: string; command_id: string },

@@ -39,7 +39,7 @@ export const KEYS = 'account_id, platform, broadcast_id';
 const OF_KEY = 'account_id = $1 and platform = $2 and broadcast_id = $3';
 const STREAM = `o.account_id, o.platform, o.channel_id as platform_channel_id, o.broadcast_id, o.stream_title as title,
   o.category, o.started_at`;
-/** End of a broadcast `o`; of one on air there is none. */
+/** End of a broadcast `o`; infinity while it is on air. */
 const ENDS = `case when o.is_online then 'infinity' else coalesce(o.ended_at, o.updated_at) end`;
 /**
  * Time until which a broadcast `o` certainly lasts. The record of the next begin may come before the record of the end;

@@ -89,14 +89,14 @@ describe('chat history', () => {
   });
 
   test('messages of one time stand in the order of receipt, whichever batch they come in', async () => {
-    // Times in seconds, as Kick tells them; and more of one time than one look for free places covers.
+    // Kick sends times in seconds. More messages of one second than one read of taken places returns.
     const kick = (n: number) => said(message('7', `k${n}`, { platform: n % 2 ? 'kick' : 'trovo' }), 5, 6 + n);
     const records = Array.from({ length: 1_100 }, (_, n) => kick(n));
     await apply(records.slice(0, 1_050));
     await apply([said(act('ban', '8'), 5, 2_000), ...records.slice(1_050)], 7);
     const seen = await walk({}, 'older', 400);
     expect(seen).toEqual(records.map((_, n) => `k${1_099 - n}`));
-    // The clock of a platform is ahead: nobody's message waits below it.
+    // The clock of a platform is ahead.
     await apply([said(message('7', 'ahead'), 10_000, 3_000), said(message('7', 'next'), 3_001)]);
     expect(await texts({}, 2)).toEqual(['next', 'ahead']);
     expect(await texts({ from: at(9_000) })).toEqual(['ahead']);
