@@ -10,13 +10,23 @@ import type { Act } from './write-path/act';
 import type { Platform } from '../domain/common/vendors';
 import type { PersonalTexts } from '../privacy/subject-keys/port';
 import type { PersonHere } from '../services/chat/person-profiles';
-import type { SendRequest, SendResult } from '../services/chat/send-chat';
+import type { ModerationRequest, ModerationResult } from '../services/chat/moderate-chat';
+import type { AnnouncementRequest, SendRequest, SendResult } from '../services/chat/send-chat';
+import type { ShoutOutRequest } from '../services/chat/shout-out';
 import type { VendorConnections } from '../services/connections/vendor-connections';
 
 /** Calls to the chats of accounts, in a process that runs jobs. */
 export interface ChatCalls {
   /** As `sendChat`. */
   send(request: SendRequest): Promise<SendResult>;
+  /** As `announce`. */
+  announce(request: AnnouncementRequest): Promise<SendResult>;
+  /** As `shoutOut`. */
+  shoutOut(request: ShoutOutRequest): Promise<ModerationResult>;
+  /**
+   * As `moderateChat`, once for the id of the act; `actor` is the service of the audit log (`bot_module:word_filter`).
+   */
+  moderate(actor: string, request: ModerationRequest): Promise<ModerationResult>;
   /** Most characters (code points) of a message. */
   maxCharacters(platform: Platform): number;
   /** Fetches details of a person, unless they are fresh. */

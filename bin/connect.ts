@@ -16,7 +16,10 @@ import { ShutdownStack } from '../lib/async/shutdown-stack';
 const noCall = (): never => {
   throw new Error('a command of the command line calls no chat');
 };
-const NO_CHATS: ChatCalls = { send: noCall, maxCharacters: noCall, enrich: noCall };
+const NO_CHATS: ChatCalls = {
+  ...{ send: noCall, announce: noCall, shoutOut: noCall, moderate: noCall },
+  ...{ maxCharacters: noCall, enrich: noCall },
+};
 
 /**
  * Opens the engines for a command of the command line. With the embedded database it connects to the server that runs

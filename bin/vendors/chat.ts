@@ -2,9 +2,12 @@ import type { ChatCalls } from '../../app/job';
 import type { Services } from '../../app/services';
 import { createYoutubeQuota } from '../../ingest/youtube/quota';
 import { createPersonalTexts } from '../../privacy/subject-keys/texts';
+import { causeOf } from '../../services/chat/causes';
+import { moderateChat } from '../../services/chat/moderate-chat';
 import { enrich } from '../../services/chat/person-profiles';
 import { createProfileBreakers } from '../../services/chat/profile-breakers';
-import { sendChat } from '../../services/chat/send-chat';
+import { announce, sendChat } from '../../services/chat/send-chat';
+import { shoutOut } from '../../services/chat/shout-out';
 import { kickChat } from '../../vendors/kick/chat';
 import { trovoChat } from '../../vendors/trovo/chat';
 import { twitchChat } from '../../vendors/twitch/chat';
@@ -20,10 +23,16 @@ export const chatCallsOf = (
   chat: ReturnType<typeof openChat>,
   logins: Services['logins'],
 ): ChatCalls => {
-  const { events, secrets, subject_keys } = engines;
-  const services = { settings, db, events, secrets, texts: createPersonalTexts(subject_keys), logins, ...chat };
+  const { events, records, secrets, subject_keys } = engines;
+  const texts = createPersonalTexts(subject_keys);
+  // No caller of a job waits for read models.
+  const awaitShown = async () => undefined;
+  const services = { settings, db, events, records, secrets, texts, logins, awaitShown, ...chat };
   return {
     send: (request) => sendChat(services, request),
+    announce: (request) => announce(services, request),
+    shoutOut: (request) => shoutOut(services, request),
+    moderate: (actor, request) => moderateChat(services, causeOf(services, actor, request.act_id), request),
     maxCharacters: (platform) => chat.chat.get(platform)!.max_characters,
     enrich: (person) => enrich(services, person, false),
   };

@@ -30,7 +30,10 @@ export interface ModerationRequest extends Omit<ChatActCommand, 'type' | 'now' |
   live_chat_id: string | null;
 }
 
-export type ModerationResult = { success: true } | { success: false; details: string; outcome_unknown: boolean };
+export type ModerationResult =
+  | { success: true }
+  /** `passing`: a limit, or a platform that was not reached; a later try may succeed. */
+  | { success: false; details: string; outcome_unknown: boolean; passing?: true };
 
 type ModerationServices = Pick<
   Services,
@@ -212,9 +215,10 @@ async function published(
 /** The answer for a failure of the call; failures of ours are thrown. */
 export function failureOf(error: unknown): ModerationResult & { success: false } {
   if (error instanceof LoginRefused) return failed('Log in at the platform again to moderate there');
-  if (error instanceof ChatRefused) return failed(error.message);
+  if (error instanceof ChatRefused)
+    return error.status === 429 ? { ...failed(error.message), passing: true } : failed(error.message);
   if (error instanceof OutcomeUnknown) return failed('The platform did not answer; it is not known what it did', true);
   if (error instanceof NotSent || error instanceof TokenUnavailable)
-    return failed('The platform could not be reached; nothing was done');
+    return { ...failed('The platform could not be reached; nothing was done'), passing: true };
   throw error;
 }

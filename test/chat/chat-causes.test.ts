@@ -2,6 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { createPrometheusMetrics } from '../../engines/metrics/prometheus';
 import { parseMasterKeys } from '../../privacy/secrets/master-keys';
 import { createSecretBox } from '../../privacy/secrets/box';
+import { chatCallsOf } from '../../bin/vendors/chat';
+import { chatActStream } from '../../domain/chat/chat-acts';
 import { causeOf } from '../../services/chat/causes';
 import { moderateChat } from '../../services/chat/moderate-chat';
 import { announce, sendChat } from '../../services/chat/send-chat';
@@ -108,5 +110,50 @@ describe('acts in the chat for a cause', () => {
     };
     for (const _ of [1, 2]) expect(await ban()).toEqual({ success: true });
     expect(cloud.acts).toHaveLength(1);
+  });
+
+  test('a job speaks, shows another channel and moderates as a service of its own', async () => {
+    const calls = chatCallsOf(
+      { settings: {} as never, db: t.db, engines: { ...on, secrets: services.secrets } as never },
+      services as never,
+      new Map(),
+    );
+    const by = { account_id, user_id, platform };
+    const announcement = { ...by, cause_id: randomUUID(), text: 'news', color: null };
+    const shout = { ...by, cause_id: randomUUID(), target_channel_id: '42' };
+    const act_id = randomUUID();
+    const rest = { platform_user_id: '7', message_id: null, duration_secs: null, reason: 'spam', live_chat_id: null };
+    const ban = { ...by, act_id, action: 'BAN' as const, ...rest };
+    for (const _ of [1, 2]) {
+      expect(await calls.announce(announcement)).toMatchObject({ sent: true });
+      expect(await calls.shoutOut(shout)).toEqual({ success: true });
+      expect(await calls.moderate('bot_module:word_filter', ban)).toEqual({ success: true });
+    }
+    expect(cloud.acts.map(({ route }) => route)).toEqual([
+      'POST /helix/chat/announcements',
+      'POST /helix/chat/shoutouts',
+      'POST /helix/moderation/bans',
+    ]);
+    const [noted] = await on.events.read(chatActStream(act_id));
+    expect(noted!.metadata).toMatchObject({ actor_kind: 'service', actor_id: 'bot_module:word_filter' });
+
+    await t.db.query(
+      `insert into platform_chat_messages
+         (account_id, platform, place, id, created_at, message_id, message, is_first, is_paid, has_link, has_emote, is_late)
+       values ($1, 'twitch', 1, $2, now(), 'm-1', 'bad', false, false, false, false, false)`,
+      [account_id, randomUUID()],
+    );
+    const deletion = {
+      ...ban,
+      act_id: randomUUID(),
+      action: 'DELETE' as const,
+      platform_user_id: null,
+      message_id: 'm-1',
+    };
+    cloud.fail({ path: '/helix/moderation/chat', status: 429, body: { message: 'too fast' } });
+    const refusal = { success: false, details: 'too fast', passing: true };
+    expect(await calls.moderate('automations', deletion)).toMatchObject(refusal);
+    for (const _ of [1, 2]) expect(await calls.moderate('automations', deletion)).toEqual({ success: true });
+    expect(cloud.acts).toHaveLength(4);
   });
 });
