@@ -722,6 +722,15 @@ create table finished_jobs (
 );
 CREATE INDEX finished_jobs_kept_until ON public.finished_jobs USING btree (kept_until) WHERE (kept_until IS NOT NULL);
 
+create table former_logins (
+  user_id uuid not null,
+  provider text not null,
+  provider_account_id text not null,
+  ended_at timestamp with time zone not null default clock_timestamp(),
+  constraint former_logins_pkey PRIMARY KEY (user_id, provider, provider_account_id)
+);
+CREATE INDEX former_logins_account ON public.former_logins USING btree (provider, provider_account_id);
+
 create table idempotency_keys (
   id bytea not null,
   request_hash bytea not null,

@@ -1,3 +1,4 @@
+import { formerLoginsEraser } from '../../services/identity/former-logins';
 import { profileEraser } from '../../services/identity/profiles';
 import { answersEraser } from '../../api/rest/idempotency-erasure';
 import { parkedWebhooksEraser } from '../../ingest/runtime/parked/parked-erasure';
@@ -23,6 +24,8 @@ export const ERASERS: readonly Eraser[] = [
   auditLogEraser,
   personNotesEraser,
   botCommandsEraser,
+  // Last: a repeated erasure of a user finds the person by these rows.
+  formerLoginsEraser,
 ];
 
 /** Dependencies of an erasure, over the engines. */

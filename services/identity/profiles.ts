@@ -158,7 +158,8 @@ export async function applyErasedProfiles(
   for (const text of await notesOf(blobs, NOTES_PREFIX, days)) {
     const { user_id, erased_at } = Note.parse(JSON.parse(text));
     const rows = await db.query(
-      `with grants as (delete from login_grants where user_id = $1 and updated_at <= $2)
+      `with grants as (delete from login_grants where user_id = $1 and updated_at <= $2),
+         former as (delete from former_logins where user_id = $1 and ended_at <= $2)
        delete from profiles where user_id = $1 and updated_at <= $2 returning 1 as one`,
       [user_id, erased_at],
     );

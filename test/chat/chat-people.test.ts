@@ -28,6 +28,11 @@ beforeAll(async () => {
   const begun = await owner.send('POST', '/v1/connections/oauth/kick/start', { kind: 'channel', return_to: WEB });
   const { code, state } = cloud.login(begun.body.authorize_url, String(broadcaster));
   expect((await owner.send('POST', '/v1/connections/oauth/kick/exchange', { code, state })).status).toBe(200);
+  const [subscribed] = await eventually(
+    async () => (cloud.subscriptions.size > 0 ? [...cloud.subscriptions.keys()] : undefined),
+    'the subscriptions at Kick',
+  );
+  vendors.kick_subscription = subscribed;
 });
 afterAll(async () => {
   await server?.dispose();
@@ -387,6 +392,20 @@ describe('erasure', () => {
     );
     expect(named).toHaveLength(0);
     expect(await erase()).toEqual({ deleted_message_count: 0, affected_account_ids: [] });
+    const silent = await link('kick', '62');
+    await banned(62);
+    await owner.send('POST', '/v1/chat/users/kick/62/notes', { text: 'never writes' });
+    expect((await owner.send('DELETE', `/v1/login-connections/${silent}`, undefined)).status).toBe(204);
+    const former = () =>
+      server.database!.db.query(`select 1 as one from former_logins where provider_account_id = '62'`);
+    await eventually(async () => ((await former()).length === 1 ? true : undefined), 'the former login');
+    expect(await erase()).toEqual({ deleted_message_count: 0, affected_account_ids: [] });
+    expect((await owner.get('/v1/chat/users/kick/62/notes')).body.data).toEqual([]);
+    await eventually(
+      async () => ((await owner.get('/v1/chat/moderation-log')).text.includes('name-62') ? undefined : true),
+      'the entry to be erased',
+    );
+    expect(await former()).toEqual([]);
     // Of a login that came back.
     await say(61, 'back again');
     expect(await erase()).toMatchObject({ deleted_message_count: 1 });

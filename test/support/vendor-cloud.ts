@@ -11,6 +11,8 @@ export interface Posted {
 /** The vendors' side of a running server: signs with its development secrets and posts through the front door. */
 export class VendorCloud {
   private readonly kick_key: KeyObject;
+  /** Subscription that Kick names in its deliveries; undefined: none. */
+  kick_subscription: string | undefined;
 
   constructor(
     readonly base_url: string,
@@ -38,7 +40,12 @@ export class VendorCloud {
   }
 
   kick(type: string, body: Buffer, message_id: string = randomUUID(), at = new Date().toISOString()): Promise<Posted> {
-    return this.post('/v1/webhooks/kick', body, kickHeaders(body, type, message_id, at, this.kick_key));
+    const headers = kickHeaders(body, type, message_id, at, this.kick_key);
+    const { kick_subscription } = this;
+    return this.post('/v1/webhooks/kick', body, {
+      ...headers,
+      ...(kick_subscription !== undefined && { 'kick-event-subscription-id': kick_subscription }),
+    });
   }
 
   trovo(payload: object): Promise<Posted> {
