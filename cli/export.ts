@@ -93,10 +93,11 @@ export function register(program: Command, connect: Connect<FullContext>): void 
         const { output, format, persons } = options;
         const begun_with = optionsText(source, options);
         const progress = options.resume === true ? await readProgress(output, begun_with) : null;
-        const encoder = await openEncoder(format, columnsOf(source, persons), progress);
+        const written_before = progress !== null && progress.bytes > 0 ? progress : null;
+        const encoder = await openEncoder(format, columnsOf(source, persons), written_before);
         await writeExport(output, {
           head: { data: encoder.head, state: encoder.state() },
-          batches: written(rowsOf(context, source, options, progress), encoder, progress),
+          batches: written(rowsOf(context, source, options, written_before), encoder, written_before),
           tail: () => encoder.tail(),
           options: begun_with,
           progress,
@@ -165,8 +166,13 @@ async function* rowsOf(
     for await (const batch of replayTopic(context, of)) yield batch.map((record) => recordRow(source, record));
     return;
   }
-  const batches = account === undefined ? replayEvents(context, range) : replayAccount(context, { ...range, account });
-  for await (const batch of batches) yield batch.map((event: StoredEvent) => ({ ...event }));
+  if (account !== undefined) {
+    const after = Number(progress?.places['rows'] ?? 0);
+    for await (const batch of replayAccount(context, { ...range, account, after }))
+      yield batch.map(({ event, place }) => ({ ...event, place: String(place) }));
+    return;
+  }
+  for await (const batch of replayEvents(context, range)) yield batch.map((event: StoredEvent) => ({ ...event }));
 }
 
 /** @throws Error for an offset */

@@ -144,7 +144,11 @@ function eventsOf(context: FullContext, source: string, options: Options): Async
   const range = { ...options, types: options.type };
   if (source !== TOPICS.domain_events) return replayEvents(context, { ...range, stream: source });
   if (options.account === undefined) return replayEvents(context, range);
-  return replayAccount(context, { ...range, account: options.account.toLowerCase() });
+  return accountEvents(context, { ...range, account: options.account.toLowerCase() });
+}
+
+async function* accountEvents(...of: Parameters<typeof replayAccount>): AsyncGenerator<StoredEvent[]> {
+  for await (const batch of replayAccount(...of)) yield batch.map(({ event }) => event);
 }
 
 async function* recordRows(batches: AsyncIterable<ReplayedRecord[]>): AsyncGenerator<Row[]> {

@@ -1,4 +1,4 @@
-import { open, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { open, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { z } from 'zod';
 
 /** Rows of one batch as they stand in the file, and the place behind each source's last row. */
@@ -20,17 +20,21 @@ export type ExportProgress = z.output<typeof Progress>;
 
 const progressOf = (output: string): string => `${output}.progress`;
 
+const absent = (error: NodeJS.ErrnoException): null => {
+  if (error.code === 'ENOENT') return null;
+  throw error;
+};
+
 /**
- * Progress of a partial export; null without a partial export.
+ * Progress of a partial export, with 0 bytes before its head is whole; null without a partial export.
  * @throws Error where the export was begun with other options: its file would have rows of two forms
  */
 export async function readProgress(output: string, options: string): Promise<ExportProgress | null> {
-  let text: string;
-  try {
-    text = await readFile(progressOf(output), 'utf8');
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
-    throw error;
+  const text = await readFile(progressOf(output), 'utf8').catch(absent);
+  if (text === null) {
+    // Killed between the two files.
+    const begun = await stat(output).catch(absent);
+    return begun?.size === 0 ? { bytes: 0, places: {}, state: null, options } : null;
   }
   const progress = Progress.parse(JSON.parse(text));
   if (progress.options !== null && progress.options !== options)
@@ -70,12 +74,16 @@ export async function writeExport(
     const append = async ({ data, state }: Omit<ExportBatch, 'places'>) => {
       await file.write(data, 0, data.length, bytes);
       bytes += data.length;
+      await reach(state);
+    };
+    const reach = async (state: string | null) => {
       const reached: ExportProgress = { bytes, places: Object.fromEntries(places), state, options };
       await writeFile(`${progressOf(output)}.new`, JSON.stringify(reached), { mode: 0o600 });
       await rename(`${progressOf(output)}.new`, progressOf(output));
     };
-    if (progress === null) await append(head);
+    if (progress === null) await reach(null);
     else await file.truncate(bytes);
+    if (bytes === 0) await append(head);
     for await (const batch of batches) {
       for (const [source, place] of batch.places) places.set(source, place);
       await append(batch);

@@ -109,14 +109,23 @@ export async function* replayEvents(
   }
 }
 
-/** Domain events of one account in commit order, as far as the read model `account-events` has them. */
+/** An event, and its place among those of its account. */
+export interface AccountEvent {
+  event: StoredEvent;
+  place: number;
+}
+
+/**
+ * Domain events of one account behind a place, as far as the read model `account-events` has them: in commit order,
+ * but an event whose dead letter was retried has a later place.
+ */
 export async function* replayAccount(
   deps: Pick<ReplayDeps, 'events' | 'db'>,
-  { account, ...range }: EventRange & { account: string },
-): AsyncGenerator<StoredEvent[]> {
+  { account, after = 0, ...range }: EventRange & { account: string; after?: number },
+): AsyncGenerator<AccountEvent[]> {
   const wanted = inRange(range, ({ position }) => placeOfEvent(position));
-  for await (const events of eventsOfAccount(deps, account)) {
-    const found = events.filter(wanted);
+  for await (const events of eventsOfAccount(deps, account, after)) {
+    const found = events.filter(({ event }) => wanted(event));
     if (found.length > 0) yield found;
   }
 }
@@ -137,8 +146,9 @@ const ACCOUNT_PAGE = 500;
 async function* eventsOfAccount(
   { events, db }: Pick<ReplayDeps, 'events' | 'db'>,
   account: string,
-): AsyncGenerator<StoredEvent[]> {
-  for (let after = 0; ;) {
+  from: number,
+): AsyncGenerator<AccountEvent[]> {
+  for (let after = from; ;) {
     const places = await db.query<{ place: number; stream: string; revision: number }>(
       `select place, stream, revision from account_events where account_id = $1 and place > $2
        order by place limit $3`,
@@ -154,7 +164,10 @@ async function* eventsOfAccount(
       for (const event of await events.read(stream, from, { limit: to - from + 1, ips: true }))
         found.set(`${stream} ${event.revision}`, event);
     }
-    yield places.flatMap(({ stream, revision }) => found.get(`${stream} ${revision}`) ?? []);
+    yield places.flatMap(({ stream, revision, place }) => {
+      const event = found.get(`${stream} ${revision}`);
+      return event === undefined ? [] : [{ event, place: Number(place) }];
+    });
     if (places.length < ACCOUNT_PAGE) return;
     after = places.at(-1)!.place;
   }

@@ -18,10 +18,13 @@ enginesOfEach((database, embedded) => {
   store = attributedEventStore(on.events);
 });
 
-async function replayed(account: string, types: string[] = []): Promise<unknown[]> {
+let last = 0;
+async function replayed(account: string, types: string[] = [], after = 0): Promise<unknown[]> {
   const found: unknown[] = [];
-  for await (const batch of replayAccount({ events: store, db: t.db }, { account, types }))
-    found.push(...batch.map(({ data }) => data['n']));
+  for await (const batch of replayAccount({ events: store, db: t.db }, { account, types, after })) {
+    found.push(...batch.map(({ event }) => event.data['n']));
+    last = batch.at(-1)!.place;
+  }
   return found;
 }
 const stored = async () => Number((await t.db.query('select count(*) as n from account_events'))[0]!['n']);
@@ -49,4 +52,18 @@ test('the events of an account are found in commit order, whatever streams they 
 
   await rebuild({ db: t.db, ...on, projections: [projection], name: projection.name });
   expect(await replayed(one)).toEqual(even);
+
+  // An event whose dead letter is retried comes behind a replay that has ended.
+  const [letter] = await t.db.query(
+    `delete from account_events where account_id = $1 and type = 'x:happened' and place < $2
+     returning account_id, stream, revision, position, type`,
+    [one, 20],
+  );
+  const before = last;
+  expect(await replayed(one, [], before)).toEqual([]);
+  await t.db.query(
+    'insert into account_events (account_id, stream, revision, position, type) values ($1, $2, $3, $4, $5)',
+    Object.values(letter!),
+  );
+  expect(await replayed(one, [], before)).toHaveLength(1);
 });

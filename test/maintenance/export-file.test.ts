@@ -55,6 +55,25 @@ test('an output that lost bytes of its progress is not continued', async () => {
   expect(await readFile(output, 'utf8')).toBe('id\r\na');
 });
 
+test('an export that was killed before its first progress begins again; one with rows does not', async () => {
+  const output = join(folder, 'begun.csv');
+  await appendFile(output, '');
+  const progress = await readProgress(output, options);
+  expect(progress).toMatchObject({ bytes: 0, places: {} });
+  async function* rows() {
+    yield batch('a\r\n', 1);
+  }
+  await writeExport(output, { head: part('id\r\n'), batches: rows(), tail, options, progress });
+  expect(await readFile(output, 'utf8')).toBe('id\r\na\r\n');
+  expect(await readProgress(output, options)).toBeNull();
+  const torn = join(folder, 'torn.csv');
+  await appendFile(torn, 'i');
+  await appendFile(`${torn}.progress`, JSON.stringify({ bytes: 0, places: {}, state: null, options }));
+  const nothing_yet = await readProgress(torn, options);
+  await writeExport(torn, { head: part('id\r\n'), batches: rows(), tail, options, progress: nothing_yet });
+  expect(await readFile(torn, 'utf8')).toBe('id\r\na\r\n');
+});
+
 test('an output that exists is not overwritten', async () => {
   const output = join(folder, 'kept.csv');
   await appendFile(output, 'kept');
