@@ -10,7 +10,7 @@ import { openJobs } from './upkeep/jobs';
 import { PROJECTIONS, REACTORS } from './areas';
 import { readSettings } from './read-settings';
 import { trimRebuilt } from './upkeep/trim-rebuilt';
-import { lateRecordJobs } from '../services/history/late-records';
+import { noteLateRecords } from '../services/history/late-records';
 import { ShutdownStack } from '../lib/async/shutdown-stack';
 
 const noCall = (): never => {
@@ -40,7 +40,11 @@ export async function connect(command: string, { restored = false }: ConnectOpti
   return {
     ...engines,
     projections: PROJECTIONS,
-    reactions: { reactors: REACTORS, jobs: openJobs(parts, at_vendors, NO_CHATS).jobs, jobsOf: lateRecordJobs },
+    reactions: {
+      reactors: REACTORS,
+      jobs: openJobs(parts, at_vendors, NO_CHATS).jobs,
+      whenCounted: noteLateRecords(settings.history.session_grace),
+    },
     readArchived: createArchiveReader(engines),
     trim: trimRebuilt,
     settings,

@@ -7,7 +7,7 @@ import { freeBytes } from '../engines/postgres/embedded/free-bytes';
 import type { CallersDeps } from './callers';
 import { projectionsCheck, reactorsCheck } from '../api/health/health-checks';
 import type { OpenJobs } from './upkeep/jobs';
-import { lateRecordJobs } from '../services/history/late-records';
+import { noteLateRecords } from '../services/history/late-records';
 import { startRelays } from './relays';
 import { trimRebuilt } from './upkeep/trim-rebuilt';
 
@@ -34,7 +34,7 @@ export function openProjector(
     tracing,
     projections: PROJECTIONS,
     jobs,
-    jobsOf: lateRecordJobs,
+    whenCounted: noteLateRecords(settings.history.session_grace),
     unbuilt,
     versions: VERSIONS,
     wait_ms: settings.read_models.wait,

@@ -115,8 +115,8 @@ export interface ApplyMode {
    * in a rebuild and in a silent build.
    */
   enqueue?: (tx: Queryable, jobs: readonly JobRequest[]) => Promise<void>;
-  /** Jobs that follow from records that count, once; stored in the same transaction by {@link enqueue}. */
-  jobsOf?: (projection: string, records: readonly LoggedRecord[]) => readonly JobRequest[];
+  /** Called with the records that count, once, in the same transaction; absent where {@link enqueue} is. */
+  whenCounted?: (tx: Queryable, projection: string, records: readonly LoggedRecord[]) => Promise<void>;
   /** Records of a topic: true when some of the batch may have been applied before. False: none was. */
   again?: boolean;
   /**

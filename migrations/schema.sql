@@ -497,6 +497,18 @@ create table chat_message_counts (
   constraint chat_message_counts_pkey PRIMARY KEY (account_id, platform, day)
 ) with (fillfactor=80);
 
+create table chat_minute_counts (
+  account_id uuid not null,
+  platform text not null,
+  since timestamp with time zone not null,
+  live_chat_id text not null,
+  person_key uuid not null,
+  count bigint not null,
+  emotes jsonb,
+  constraint chat_minute_counts_pkey PRIMARY KEY (account_id, platform, since, live_chat_id, person_key)
+);
+CREATE INDEX chat_minute_counts_person ON public.chat_minute_counts USING btree (person_key) WHERE (emotes IS NOT NULL);
+
 create table chat_sends (
   account_id uuid not null,
   id uuid not null,
@@ -570,6 +582,17 @@ create table connection_secrets (
   changed_at timestamp with time zone not null default now(),
   constraint connection_secrets_pkey PRIMARY KEY (connection_id)
 );
+
+create table counted_events (
+  account_id uuid not null,
+  id uuid not null,
+  platform text not null,
+  type text not null,
+  created_at timestamp with time zone not null,
+  counts jsonb not null,
+  constraint counted_events_pkey PRIMARY KEY (account_id, id)
+);
+CREATE INDEX counted_events_created ON public.counted_events USING btree (account_id, platform, created_at);
 
 create table crawler_opt_outs (
   platform text not null,
@@ -804,6 +827,14 @@ create table kick_first_subscriptions (
   subscription_id text not null,
   seen_at timestamp with time zone not null,
   constraint kick_first_subscriptions_pkey PRIMARY KEY (channel_id, type)
+);
+
+create table late_spans (
+  id bigint not null generated always as identity,
+  account_id uuid not null,
+  since timestamp with time zone not null,
+  until timestamp with time zone not null,
+  constraint late_spans_pkey PRIMARY KEY (id)
 );
 
 create table leases (

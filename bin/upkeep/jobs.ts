@@ -22,7 +22,6 @@ import type { Engines } from '../../engines/engines';
 import { erasingOn, RECORD_ERASERS } from './erasers';
 import { notedErasuresOn } from './noted-erasures';
 import { liveOf } from '../services';
-import { lateRecordsJob } from '../../services/history/late-records';
 import { botsOf } from '../../services/history/session-figures';
 import { openHttp } from '../vendors/http';
 import { recurring, upkeep } from './upkeep';
@@ -63,10 +62,8 @@ export function openJobs(
     own.push(recurring(HOUR_MS / 4, 'reconnect-flags', () => clearStaleFlags({ db, events }), log));
   }
   if (has('projector') && settings.archive.enabled) own.push(archiving(settings, engines, log, metrics));
-  // Projectors enqueue them as well.
-  const shared = [...JOBS, lateRecordsJob({ db, events, ...sessions }) as JobDeclaration<JobTools>];
-  const declared = [...shared, ...(own as JobDeclaration<JobTools>[])];
-  const names = [...(has('worker') ? shared : []), ...own].map(({ name }) => name);
+  const declared = [...JOBS, ...(own as JobDeclaration<JobTools>[])];
+  const names = [...(has('worker') ? JOBS : []), ...own].map(({ name }) => name);
   const erasing = erasingOn(engines);
   const services: Omit<JobTools, 'act'> = {
     db: engines.db,

@@ -4,7 +4,6 @@ import type { SecretBox } from '../../privacy/secrets/port';
 import { keepIdentities } from '../../services/chat/identities';
 import { sweepRefreshes } from '../../services/chat/person-profiles';
 import { sweepSends } from '../../services/chat/sends';
-import { correctSessions } from '../../services/history/session-corrections';
 import { sweepSessionRows, sweepSessions } from '../../services/history/stream-sessions';
 import { sweepGrants } from '../../services/connections/connection-grants';
 import { sweepLastUses } from '../../access/authentication/last-uses';
@@ -68,7 +67,6 @@ export function upkeep(parts: UpkeepParts): JobDeclaration[] {
   return [
     // A session of millions of messages takes longer than the period.
     every(sessions_ms, 'stream-sessions', (signal) => sweepSessions(sessions, signal), 10 * MINUTE_MS),
-    every(HOUR_MS, 'late-session-rows', (signal) => correctSessions(sessions, 'day', signal)),
     every(DAY_MS, 'session-rows', () => sweepSessionRows(db)),
     every(DAY_MS, 'event-log-partitions', () => ensureEventLogPartitions(db)),
     every(DAY_MS, 'stream-sample-partitions', () => ensureStreamSamplePartitions(db)),

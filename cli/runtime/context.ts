@@ -35,8 +35,8 @@ export interface CliContext {
   reactions: {
     reactors: SettleReactionDeps['reactors'];
     jobs: Pick<Jobs<JobTools>, 'enqueue' | 'enqueueNamed' | 'cancel' | 'wake'>;
-    /** Jobs that follow from a repeated record. */
-    jobsOf?: ApplyMode['jobsOf'];
+    /** Follows a repeated record. */
+    whenCounted?: ApplyMode['whenCounted'];
   };
   log: Logger;
   /** Present where an archiver moves old records to blobs. */

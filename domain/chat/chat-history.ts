@@ -5,6 +5,9 @@ import { CHAT_ROLES, EMOTE_PROVIDERS } from './chat-messages';
 /** Difference between a message's time and its place above which it has an index of its own, in microseconds. */
 export const LATE_MICROS = 60_000_000;
 
+/** Stands for the person of an anonymous message in counts. */
+export const NOBODY = '00000000-0000-0000-0000-000000000000';
+
 /** Action of an entry of the moderation log whose act named a person who was erased. */
 export const ERASED_ACT = 'erased';
 

@@ -112,7 +112,7 @@ export const SessionFigures = z.object({
   viewer_markers: ViewerMarkers.nullable(),
   follower_markers: FollowerMarkers.nullable(),
   received_raids: z.array(Raid),
-  /** Rows in the time of the streams; a later count of fewer rows corrects nothing, since retention takes rows. */
+  /** Of earlier releases; 0 since figures outlive their rows. */
   rows_counted: count,
 });
 export type SessionFigures = z.output<typeof SessionFigures>;
@@ -150,6 +150,11 @@ const whole = (value: Value | undefined): number => {
   return typeof found === 'number' && Number.isSafeInteger(found) && found > 0 ? found : 0;
 };
 
+interface GiftBomb {
+  id: string;
+  total: number;
+  singles: number;
+}
 /** Total and single gifts of each gift bomb of Twitch, by `community_gift_id`. */
 export type GiftBombs = Map<string, { total: number; singles: number }>;
 
@@ -158,7 +163,7 @@ export const bombRecipients = (bombs: GiftBombs): number =>
   [...bombs.values()].reduce((sum, { total, singles }) => sum + Math.max(total, singles), 0);
 
 /** Reads a gift that is part of a bomb; null of any other event. */
-function bombOf(type: string, raw: Value): { id: string; total: number; singles: number } | null {
+function bombOf(type: string, raw: Value): GiftBomb | null {
   if (type !== 'twitch:gift') return null;
   const whole_bomb = memberAt(raw, ['community_sub_gift', 'id']);
   if (typeof whole_bomb === 'string')
@@ -218,26 +223,31 @@ function trovoSubscription(raw: Value): Counted {
 /** Types of events that count. */
 export const COUNTED_TYPES: readonly string[] = Object.keys(COUNTED);
 
-/**
- * Adds an event to the figures of its stream. `raw` is JSON text; a missing member counts 0.
- * @returns the figures that the event counted for
- */
-export function countEvent(counts: EventCounts, bombs: GiftBombs, type: string, raw: string): Counted {
+/** Figures of an event; nothing in them names a person. */
+export interface ReadCounts {
+  figures: Counted;
+  bomb: GiftBomb | null;
+}
+
+/** Reads the figures of an event. `raw` is JSON text; a missing member counts 0. */
+export function readCounts(type: string, raw: string): ReadCounts {
   const value = parsedJson(raw);
   // About another room of a shared chat.
   const notice = memberAt(value, ['notice_type']);
-  if (typeof notice === 'string' && notice.startsWith('shared_chat_')) return {};
+  if (typeof notice === 'string' && notice.startsWith('shared_chat_')) return { figures: {}, bomb: null };
   const bomb = bombOf(type, value);
+  return { figures: bomb === null ? (COUNTED[type]?.(value) ?? {}) : {}, bomb };
+}
+
+/** Adds an event to the figures of its stream. */
+export function addCounts(counts: EventCounts, bombs: GiftBombs, { figures, bomb }: ReadCounts): void {
   if (bomb !== null) {
     const known = bombs.get(bomb.id) ?? { total: 0, singles: 0 };
     bombs.set(bomb.id, { total: Math.max(known.total, bomb.total), singles: known.singles + bomb.singles });
-    return {};
   }
-  const counted = COUNTED[type]?.(value) ?? {};
-  for (const [name, amount] of Object.entries(counted) as [EventFigure, number][]) {
+  for (const [name, amount] of Object.entries(figures) as [EventFigure, number][]) {
     counts[name] = (counts[name] ?? 0) + amount;
   }
-  return counted;
 }
 
 /** Sum of figures of several streams; null where none has the figure. */

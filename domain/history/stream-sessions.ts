@@ -230,5 +230,8 @@ export const streamSession: Decider<StreamSession, StreamSessionCommand, StreamS
 };
 
 const isActive = ({ expires_at }: ReportLink, now: string): boolean => Date.parse(expires_at) > Date.parse(now);
+/** Without the number of rows, which is no figure. */
 const storedFigures = ({ ended_at, figures }: { ended_at: string; figures: SessionFigures }): string =>
-  JSON.stringify([ended_at, SessionFigures.parse(figures)]);
+  JSON.stringify([ended_at, { ...SessionFigures.parse(figures), rows_counted: 0 }]);
+/** The figures last stored, of {@link StreamSession.figures}. */
+export const figuresOf = (stored: string): SessionFigures => (JSON.parse(stored) as [string, SessionFigures])[1];

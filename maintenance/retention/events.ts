@@ -1,5 +1,7 @@
 import type { Database } from '../../engines/postgres/port';
 import { sql } from '../../kernel/sql';
+import { COUNTED_TYPES } from '../../domain/history/session-figures';
+import { type CountingEvent, keepCounts } from './counted-events';
 import { sweepExpired } from './expiry';
 
 /** Events per transaction. */
@@ -20,14 +22,16 @@ const SWEEP = `
     order by created_at limit ${TOGETHER}
   ), gone as (
     delete from platform_event_logs e using old where e.id = old.id and e.created_at = old.created_at
-    returning e.type, e.platform, e.created_at
+    returning e.id, e.type, e.platform, e.created_at, e.raw
   ), counted as (
     insert into event_log_counters as c (account_id, type, platform, day, count)
       select $1::uuid, type, platform, (created_at at time zone 'UTC')::date, -count(*) from gone
       group by 1, 2, 3, 4 order by 1, 2, 3, 4
     on conflict (account_id, type, platform, day) do update set count = c.count + excluded.count
   )
-  select count(*)::int as swept, max(created_at) as last from gone`;
+  select count(*)::int as swept, max(created_at) as last, coalesce(jsonb_agg(jsonb_build_object(
+    'account_id', $1::uuid, 'id', id, 'platform', platform, 'type', type, 'created_at', created_at, 'raw', raw::text
+  )) filter (where type = any($4) and get_byte(uuid_send(id), 6) >> 4 not in (5, 8)), '[]') as counting from gone`;
 
 /**
  * Deletes expired events from the event log according to each account's plan; the log of records and its archive are
@@ -41,7 +45,10 @@ async function sweepAccount(db: Database, account_id: string, until: string, sig
   // Each batch begins where the last one ended, so that remaining events are not read again.
   for (let from = '-infinity', some = TOGETHER; some === TOGETHER && !signal?.aborted;) {
     const gone = await db.transaction(async (tx) => {
-      const [row] = await tx.query<{ swept: number; last: string | null }>(SWEEP, [account_id, until, from]);
+      const [row] = await tx.query<{ swept: number; last: string | null; counting: CountingEvent[] }>(SWEEP, [
+        ...[account_id, until, from, COUNTED_TYPES],
+      ]);
+      await keepCounts(tx, row!.counting);
       await tx.query('delete from event_log_counters where account_id = $1 and count = 0', [account_id]);
       return row!;
     });

@@ -3,18 +3,12 @@ import { erasedPush } from '../../domain/chat/chat-push';
 import { TOPICS } from '../../domain/common/records';
 import type { Queryable } from '../../engines/postgres/port';
 import type { RecordEraser } from '../../kernel/eraser';
+import { deletingMessages } from '../../maintenance/retention/deleted-messages';
 
-/** Deletes messages, and subtracts them from the counts of their days. */
-const DELETE_MESSAGES = `
-  with gone as (
-    delete from platform_chat_messages where id = any($1::uuid[]) returning account_id, platform, created_at
-  ), counted as (
-    insert into chat_message_counts as c (account_id, platform, day, count)
-      select account_id, platform, (created_at at time zone 'UTC')::date, -count(*) from gone
-      group by 1, 2, 3 order by 1, 2, 3
-    on conflict (account_id, platform, day) do update set count = c.count + excluded.count
-  )
-  select count(*)::int as count from gone`;
+const DELETE_MESSAGES = deletingMessages(
+  'select account_id, platform, place from platform_chat_messages where id = any($1::uuid[])',
+  { are_erased: true },
+);
 const DROP_EMPTY_DAYS = 'delete from chat_message_counts where account_id = any($1::uuid[]) and count = 0';
 const EMPTY_MESSAGES = `
   update platform_chat_messages set message_id = null, live_chat_id = null, message = '', content = null,
@@ -47,6 +41,7 @@ export const chatLiveEraser: RecordEraser = {
   topic: TOPICS.chat_events,
   tables: [
     'platform_chat_messages',
+    'chat_minute_counts',
     'moderation_log',
     'platform_users',
     'platform_user_details',
@@ -72,5 +67,9 @@ export async function unname(tx: Queryable, person_keys: readonly string[]): Pro
   await tx.query('delete from platform_user_details where person_key = any($1::uuid[])', [person_keys]);
   const refreshes = 'delete from platform_user_refreshes where person_key = any($1::uuid[]) returning 1 as one';
   const cooldowns = await tx.query(refreshes, [person_keys]);
+  await tx.query(
+    'update chat_minute_counts set emotes = null where person_key = any($1::uuid[]) and emotes is not null',
+    [person_keys],
+  );
   return (await tx.query(UNNAME, [person_keys])).length + cooldowns.length;
 }

@@ -15,9 +15,12 @@ export interface ChatErasureDeps extends ErasureServices {
 
 /** Messages per transaction. */
 const TOGETHER = 5_000;
-const DELETE_OWN = deletingMessages(`
+const DELETE_OWN = deletingMessages(
+  `
     select account_id, platform, place from platform_chat_messages
-    where account_id = $1 and person_key = any($2::uuid[]) order by place limit ${TOGETHER}`);
+    where account_id = $1 and person_key = any($2::uuid[]) order by place limit ${TOGETHER}`,
+  { are_erased: true },
+);
 
 /**
  * Destroys the persons' keys, deletes the messages by them, and takes their names off their counts; all that names them

@@ -1,4 +1,4 @@
-import { LATE_MICROS } from '../../domain/chat/chat-history';
+import { LATE_MICROS, NOBODY } from '../../domain/chat/chat-history';
 import type { ChatMessage } from '../../domain/chat/chat-messages';
 import { shownMessage } from '../../domain/chat/chat-push';
 import { BinaryRows, textArray, type Queryable } from '../../engines/postgres/port';
@@ -21,6 +21,27 @@ const COUNT = `
   insert into chat_message_counts as c (account_id, platform, day, count)
     select unnest($1::text[])::uuid, unnest($2::text[]), unnest($3::text[])::date, unnest($4::bigint[]) order by 1, 2, 3
     on conflict (account_id, platform, day) do update set count = c.count + excluded.count`;
+
+const COUNT_ERASED = `
+  insert into chat_minute_counts as k (account_id, platform, since, live_chat_id, person_key, count)
+    select account_id, platform, greatest(date_trunc('minute', created_at), (
+      select max(edge.at) from channel_status o cross join lateral (values (o.started_at), (o.ended_at)) edge (at)
+      where o.account_id = e.account_id and o.platform = e.platform
+        and edge.at between date_trunc('minute', e.created_at) and e.created_at
+    )), '', person_key, count(*)
+    from json_to_recordset($1::json) e (account_id uuid, platform text, created_at timestamptz, person_key uuid)
+    group by 1, 2, 3, 5 order by 1, 2, 3, 5
+  on conflict (account_id, platform, since, live_chat_id, person_key) do update set count = k.count + excluded.count`;
+
+/** Counts the messages of erased persons by minute, as their erasure does with stored ones. */
+export async function countErased(entries: readonly ChatEntry[], tx: Queryable): Promise<void> {
+  const rows = entries.flatMap(({ record, read, account_id, created_at }) =>
+    read === null && isUnreadable(record) && record.subject_erased === true
+      ? [{ account_id, platform: record.platform, created_at, person_key: record.subject_key ?? NOBODY }]
+      : [],
+  );
+  if (rows.length > 0) await tx.query(COUNT_ERASED, [JSON.stringify(rows)], 'chat-erased-count');
+}
 
 /** Whether the record is a message whose row exists: the author's own key is not erased. */
 export const hasMessageRow = ({ record, read }: ChatEntry): boolean =>

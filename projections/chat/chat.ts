@@ -7,7 +7,7 @@ import type { LoggedRecord } from '../../engines/records/port';
 import { type ApplyMode, type ChannelMessage, projection, topic } from '../../kernel/projection';
 import { allSettledOrThrow } from '../../lib/async/all-settled';
 import { exactMicros, shownInstant } from '../../lib/time/instants';
-import { hasMessageRow, writeMessages } from './chat-messages';
+import { countErased, hasMessageRow, writeMessages } from './chat-messages';
 import { isErasedAct, writeModeration } from './moderation-log';
 import { separate } from './places';
 import { countAuthors } from './platform-users';
@@ -33,10 +33,14 @@ export interface ChatEntry {
  */
 export const chatLive = projection({
   name: 'chat-live',
-  version: 7,
+  version: 8,
   awaited: false,
   from: topic(TOPICS.chat_events),
-  tables: ['platform_chat_messages', 'moderation_log', 'platform_users', 'chat_message_counts', 'chat_heads'],
+  tables: [
+    ...['platform_chat_messages', 'moderation_log', 'platform_users', 'chat_message_counts', 'chat_heads'],
+    // Filled by retention, erasures and erased records.
+    'chat_minute_counts',
+  ],
   late_indexes: [
     'platform_chat_messages_person',
     'platform_chat_messages_message',
@@ -55,6 +59,7 @@ export const chatLive = projection({
     // Of several failures the first statement's is the cause.
     await allSettledOrThrow([
       writeMessages(entries, firsts, tx),
+      countErased(entries, tx),
       tx.query(SET_HEADS, headsOf(entries), 'chat-heads-set'),
     ]);
     if (mode.rebuilding || mode.loading) return [];

@@ -1,12 +1,18 @@
 import { actAsService } from '../../app/service-calls';
 import { aggregateCacheOf } from '../../app/write-path/aggregate-cache';
-import { type StreamSessionEvent, streamSession, streamSessionStream } from '../../domain/history/stream-sessions';
+import {
+  figuresOf,
+  type StreamSessionEvent,
+  streamSession,
+  streamSessionStream,
+} from '../../domain/history/stream-sessions';
 import type { EventStore } from '../../engines/event-store/port';
 import type { Database } from '../../engines/postgres/port';
 import { DomainError } from '../../kernel/errors';
 import { shownInstant } from '../../lib/time/instants';
 import { isDeleted, KEYS, SERVICE } from './session-claims';
-import { type Bots, bridgedStreams, type CountedStream, countRows, countSession } from './session-figures';
+import { keepLarger } from './kept-figures';
+import { type Bots, bridgedStreams, type CountedStream, countSession } from './session-figures';
 
 export interface Counting {
   db: Database;
@@ -43,9 +49,10 @@ export async function finalize(parts: Counting, { id, account_id }: Session): Pr
   if (ended_at === null) return undefined;
   const stream = streamSessionStream(id);
   const { state: before } = await aggregateCacheOf(events).load(streamSession, stream);
-  const counted_ms = Date.now();
-  const rows = await countRows(db, account_id, streams, { until: ended_at, received_before: counted_ms });
-  const figures = await countSession(db, account_id, streams, ended_at, bots);
+  const figures = keepLarger(
+    before.figures === null ? null : figuresOf(before.figures),
+    await countSession(db, account_id, streams, ended_at, bots),
+  );
   const command = { type: 'stream_session:finalize' as const, ended_at, figures };
   const acted = await actAsService(SERVICE, events)(streamSession, stream, command, {
     precondition: (now) => (now.figures === before.figures ? undefined : new CountedMeanwhile(id)),
@@ -53,13 +60,6 @@ export async function finalize(parts: Counting, { id, account_id }: Session): Pr
     if (!isDeleted(error)) throw error;
     return { events: [] as StreamSessionEvent[] };
   });
-  await db.query(
-    `insert into session_row_counts (session_id, account_id, counted_ms, chat_rows, other_rows)
-     values ($1, $2, $3, $4, $5) on conflict (session_id) do update set counted_ms = excluded.counted_ms,
-       chat_rows = excluded.chat_rows, other_rows = excluded.other_rows`,
-    [id, account_id, counted_ms, rows.chat, rows.other],
-    'session-row-counts',
-  );
   await db.query('delete from live_session_figures where session_id = $1', [id], 'session-figures-end');
   const [stored] = acted.events;
   return stored !== undefined && 'figures' in stored ? stored : undefined;

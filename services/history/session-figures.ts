@@ -1,9 +1,9 @@
-import { LATE_MICROS } from '../../domain/chat/chat-history';
+import { LATE_MICROS, NOBODY } from '../../domain/chat/chat-history';
 import {
+  addCounts,
   addedUp,
   bombRecipients,
   COUNTED_TYPES,
-  countEvent,
   EVENT_FIGURES,
   type EventCounts,
   type GiftBombs,
@@ -11,6 +11,8 @@ import {
   KNOWN_BOTS,
   noCounts,
   type Raid,
+  readCounts,
+  type ReadCounts,
   type SessionFigures,
   STREAM_TOP_ROWS,
   type StoredStream,
@@ -82,8 +84,6 @@ export async function countSession(
   until: string,
   bots: Bots,
 ): Promise<SessionFigures> {
-  // First, so that a row that arrives during the count makes another one due.
-  const rows = await countRows(db, account_id, streams, { until, received_before: 0 });
   const counted: Counted[] = [];
   for (const stream of streams) counted.push(await countStream(db, account_id, stream, until, bots));
   const raids = await countEvents(db, account_id, counted);
@@ -117,7 +117,7 @@ export async function countSession(
       counted.map(({ stream, samples: of }) => ({ platform: stream.platform, minutes: of.minutes })),
     ),
     received_raids: raids,
-    rows_counted: allRows(rows),
+    rows_counted: 0,
   };
 }
 
@@ -146,8 +146,8 @@ interface Counted {
 
 const total = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0);
 
-/** The messages of a stream as rows `m`; parameters $1 to $7. */
-const COLUMNS = 'person_key, content, has_emote, created_at';
+/** The messages of a stream as rows `m`, those deleted by the minute; parameters $1 to $7. */
+const COLUMNS = 'person_key, content, has_emote, created_at, 1 as messages';
 const ONES = 'account_id = $1 and platform = $2 and created_at >= $5::timestamptz and created_at < $6::timestamptz';
 const MESSAGES = `(
   select ${COLUMNS} from platform_chat_messages
@@ -156,21 +156,26 @@ const MESSAGES = `(
   union all
   select ${COLUMNS} from platform_chat_messages
   where ${ONES} and is_late
-    and (cardinality($7::text[]) = 0 or live_chat_id = any($7)) and content ->> 'is_shared_chat' is distinct from 'true') m`;
+    and (cardinality($7::text[]) = 0 or live_chat_id = any($7)) and content ->> 'is_shared_chat' is distinct from 'true'
+  union all
+  select nullif(person_key, '${NOBODY}'), case when emotes is not null then json_build_object('parts', emotes) end,
+    emotes is not null, since, count
+  from chat_minute_counts where account_id = $1 and platform = $2 and since >= $5::timestamptz
+    and since < $6::timestamptz and (cardinality($7::text[]) = 0 or live_chat_id = '' or live_chat_id = any($7))) m`;
 const BY_PERSON = `
   select g.person_key, g.count, coalesce(lower(u.username) = any($8::text[]), false)
     or coalesce(u.platform || ':' || u.platform_user_id = any($9::text[]), false) as is_bot
-  from (select person_key, count(*) as count from ${MESSAGES} group by person_key) g
+  from (select person_key, sum(messages)::bigint as count from ${MESSAGES} group by person_key) g
     left join platform_users u on u.account_id = $1 and u.person_key = g.person_key`;
 const NO_BOT = '(m.person_key is null or m.person_key <> all($8::uuid[]))';
 const BY_EMOTE = `
   select p ->> 'type' as type, p ->> 'id' as id, coalesce(p ->> 'provider', $2) as provider,
-    max(p ->> 'text') as name, max(p ->> 'url') as url, count(*) as count
+    max(p ->> 'text') as name, max(p ->> 'url') as url, sum(coalesce((p ->> 'count')::bigint, 1))::bigint as count
   from ${MESSAGES} cross join json_array_elements(m.content -> 'parts') p
   where (m.has_emote or m.content::text like '%"gif"%') and ${NO_BOT} and p ->> 'type' in ('emote', 'gif')
   group by 1, 2, 3`;
 const BY_TIME = `
-  select floor(extract(epoch from m.created_at - $5::timestamptz) / $9)::int as place, count(*) as count
+  select floor(extract(epoch from m.created_at - $5::timestamptz) / $9)::int as place, sum(messages)::bigint as count
   from ${MESSAGES} where ${NO_BOT} group by 1`;
 
 async function countStream(
@@ -224,55 +229,14 @@ async function countStream(
   };
 }
 
-/** Rows in the time of streams. */
-export interface SessionRows {
-  /** Messages that were received before a time. */
-  chat: number;
-  /** Messages that were received later. */
-  newer_chat: number;
-  /** Events and samples. */
-  other: number;
-}
-
-/** The first id that a record of a millisecond can have: ids of version 7 begin with the time of receipt. */
-const firstIdOf = (ms: number): string => {
-  const time = ms.toString(16).padStart(12, '0');
-  return `${time.slice(0, 8)}-${time.slice(8)}-7000-8000-000000000000`;
+type EventRow = Record<string, unknown> & {
+  id: string;
+  type: string;
+  raw: string;
+  created_at: string;
+  /** Of an event that retention has deleted or an erasure has emptied. */
+  counts: ReadCounts | null;
 };
-
-/**
- * Number of messages, events and samples in the time of the streams, counted or not.
- * @param received_before milliseconds since 1970
- */
-export async function countRows(
-  db: Queryable,
-  account_id: string,
-  streams: readonly CountedStream[],
-  { until, received_before }: { until: string; received_before: number },
-): Promise<SessionRows> {
-  const rows: SessionRows = { chat: 0, newer_chat: 0, other: 0 };
-  for (const { platform, broadcast_ids, started_at, ended_at } of streams) {
-    const to = ended_at ?? until;
-    const places = [Date.parse(started_at) * 1000 - LATE_MICROS, Date.parse(to) * 1000 + LATE_MICROS];
-    const [found] = await db.query<{ [Count in keyof SessionRows]: number }>(
-      `select count(*) filter (where id < $9::uuid) as chat,
-         count(*) filter (where id >= $9::uuid) as newer_chat,
-         (select count(*) from platform_event_logs where ${ONES} and type = any($7))
-         + (select count(*) from stream_samples
-            where account_id = $1 and platform = $2 and broadcast_id = any($8)) as other
-       from (select id from platform_chat_messages
-             where ${ONES} and not is_late and place >= $3::bigint and place < $4::bigint
-             union all
-             select id from platform_chat_messages where ${ONES} and is_late) messages`,
-      [...[account_id, platform, ...places, started_at, to, COUNTED_TYPES, broadcast_ids], firstIdOf(received_before)],
-      'session-rows',
-    );
-    for (const name of ['chat', 'newer_chat', 'other'] as const) rows[name] += found![name];
-  }
-  return rows;
-}
-
-export const allRows = ({ chat, newer_chat, other }: SessionRows): number => chat + newer_chat + other;
 
 /** Adds the account's events to the streams in whose time they are; returns the raids among them, oldest first. */
 async function countEvents(db: Queryable, account_id: string, counted: readonly Counted[]): Promise<Raid[]> {
@@ -284,20 +248,29 @@ async function countEvents(db: Queryable, account_id: string, counted: readonly 
     let after: { created_at: string; id: string } | undefined;
     for (;;) {
       // Versions 5 and 8 are those of events that the account emitted itself (`emittedId`).
-      const rows = await db.query<{ id: string; type: string; raw: string; created_at: string }>(
-        `select id, type, raw::text as raw, created_at from platform_event_logs
-         where account_id = $1 and platform = $2 and type = any($3) and created_at >= $4::timestamptz
-           and created_at < $5::timestamptz and get_byte(uuid_send(id), 6) >> 4 not in (5, 8)
-           and ($6::timestamptz is null or (created_at, id) > ($6::timestamptz, $7::uuid))
-         order by created_at, id limit ${EVENT_ROWS}`,
+      const rows = await db.query<EventRow>(
+        `select * from (
+           select id, type, raw::text as raw, created_at, null::jsonb as counts from platform_event_logs e
+           where account_id = $1 and platform = $2 and type = any($3) and created_at >= $4::timestamptz
+             and created_at < $5::timestamptz and get_byte(uuid_send(id), 6) >> 4 not in (5, 8)
+             and ($6::timestamptz is null or (created_at, id) > ($6::timestamptz, $7::uuid))
+             and not exists (select from counted_events c where c.account_id = $1 and c.id = e.id)
+           union all
+           select id, type, '' as raw, created_at, counts from counted_events
+           where account_id = $1 and platform = $2 and created_at >= $4::timestamptz
+             and created_at < $5::timestamptz
+             and ($6::timestamptz is null or (created_at, id) > ($6::timestamptz, $7::uuid))
+         ) counted order by created_at, id limit ${EVENT_ROWS}`,
         [account_id, platform, COUNTED_TYPES, from, to, after?.created_at ?? null, after?.id ?? null],
         'session-events',
       );
-      for (const { type, raw, created_at } of rows) {
+      for (const { type, raw, created_at, counts } of rows) {
         const at = Date.parse(created_at);
         const stream = streams.find((one) => at >= one.from && at < one.to);
         if (stream === undefined) continue;
-        const { raids: of_raid, raid_viewers = 0 } = countEvent(stream.events, stream.bombs, type, raw);
+        const read = counts ?? readCounts(type, raw);
+        addCounts(stream.events, stream.bombs, read);
+        const { raids: of_raid, raid_viewers = 0 } = read.figures;
         if (of_raid !== undefined)
           raids.push({
             platform,

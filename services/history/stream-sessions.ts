@@ -1,7 +1,7 @@
 import type { SessionFigures } from '../../domain/history/session-figures';
 import type { Database } from '../../engines/postgres/port';
 import { AT_A_TIME, beginSessions, claimBroadcasts, mergeSessions } from './session-claims';
-import { correctSessions } from './session-corrections';
+import { correctLate, correctResumed } from './session-corrections';
 import { broadcastsOf, type Counting, finalize, type Session, streamsOf } from './session-ends';
 import { countSession } from './session-figures';
 import { Singly } from './singly';
@@ -41,7 +41,8 @@ export async function sweepSessions(parts: SessionsParts, signal: AbortSignal): 
   const finalized = await finalizeSessions(parts, singly, isOver);
   await countLive(parts, singly, isOver);
   singly.end();
-  await correctSessions(parts, 'quarter', signal);
+  await correctLate(parts, isOver);
+  await correctResumed(parts, isOver);
   return begun + finalized;
 }
 
@@ -108,7 +109,10 @@ async function countLive(parts: SessionsParts, singly: Singly, isOver: () => boo
   });
 }
 
-/** Drops figures of sessions that are not live any more, and claims of dissolved accounts. Returns their number. */
+/**
+ * Drops figures of sessions that are not live any more, and claims and counts of dissolved accounts. Returns their
+ * number.
+ */
 export async function sweepSessionRows(db: Database): Promise<number> {
   const figures = await db.query(
     `delete from live_session_figures f
@@ -122,9 +126,13 @@ export async function sweepSessionRows(db: Database): Promise<number> {
     `delete from pending_session_merges m
      where exists (select from dissolved_accounts a where a.account_id = m.account_id) returning 1 as one`,
   );
-  const rows = await db.query(
-    `delete from session_row_counts r
-     where not exists (select from stream_sessions s where s.id = r.session_id) returning 1 as one`,
-  );
-  return figures.length + claims.length + merges.length + rows.length;
+  let rows = 0;
+  for (const table of ['late_spans', 'chat_minute_counts', 'counted_events']) {
+    const gone = await db.query(
+      `delete from ${table} t
+       where exists (select from dissolved_accounts a where a.account_id = t.account_id) returning 1 as one`,
+    );
+    rows += gone.length;
+  }
+  return figures.length + claims.length + merges.length + rows;
 }

@@ -1,16 +1,22 @@
 import { v5, v7 as uuid } from 'uuid';
 import { emittedId } from '../../domain/events/emitted';
-import { bombRecipients, countEvent, type EventFigure, noCounts } from '../../domain/history/session-figures';
+import {
+  addCounts,
+  bombRecipients,
+  type EventFigure,
+  noCounts,
+  readCounts,
+} from '../../domain/history/session-figures';
 import type { LoggedRecord } from '../../engines/records/port';
-import { lateRecordJobs } from '../../services/history/late-records';
-import type { LateSpan } from '../../services/history/session-corrections';
+import { lateSpans } from '../../services/history/late-records';
+import { keepLarger } from '../../services/history/kept-figures';
 import { fixture } from '../support/webhooks';
 
 const twitch = (name: string) => fixture('twitch', `channel.chat.notification.${name}.event.json`).toString();
 const count = (type: string, ...raws: string[]) => {
   const counts = noCounts(type.slice(0, type.indexOf(':')));
   const bombs = new Map();
-  for (const raw of raws) countEvent(counts, bombs, type, raw);
+  for (const raw of raws) addCounts(counts, bombs, readCounts(type, raw));
   if (counts.gifted_subs !== null) counts.gifted_subs += bombRecipients(bombs);
   return Object.fromEntries(Object.entries(counts).filter(([, value]) => value !== 0 && value !== null));
 };
@@ -80,30 +86,49 @@ test('figures that a platform does not report are null, the others 0', () => {
   expect(noCounts('twitch')).toMatchObject({ new_followers: 0, bits: 0, raids: 0 });
 });
 
-describe('jobs of late records', () => {
+describe('times of late records', () => {
   const NOW = Date.parse('2026-05-20T12:00:00Z');
   const account_id = uuid();
   const follower = (occurred_at: string, more = {}) =>
     ({ id: uuid(), account_id, type: 'kick:follower', occurred_at, ...more }) as LoggedRecord;
-  const spansOf = (...records: LoggedRecord[]) =>
-    lateRecordJobs('event-log', records, NOW).flatMap(({ payload }) => (payload as { spans: LateSpan[] }).spans);
+  const spansOf = (...records: LoggedRecord[]) => lateSpans('event-log', records, 300_000, NOW);
 
-  test('concern the days of the records, not the time between them', () => {
+  test('are the days of the records, not the time between them', () => {
     const spans = spansOf(
       follower('2025-06-01T10:00:00Z'),
       follower('2026-05-20T11:00:00Z'),
       follower('2025-06-01T09:00:00Z'),
-      follower('2026-05-20T11:55:00Z'),
+      follower('2026-05-20T11:58:00Z'),
     );
     expect(spans).toEqual([
-      { account_id, from: '2025-06-01T09:00:00.000000Z', to: '2025-06-01T10:00:00.000000Z' },
-      { account_id, from: '2026-05-20T11:00:00.000000Z', to: '2026-05-20T11:00:00.000000Z' },
+      { account_id, since: '2025-06-01T09:00:00.000000Z', until: '2025-06-01T10:00:00.000000Z' },
+      { account_id, since: '2026-05-20T11:00:00.000000Z', until: '2026-05-20T11:00:00.000000Z' },
     ]);
   });
 
-  test('are not made for events that the account emitted itself, which count in no session', () => {
+  test('leave out events that the account emitted itself, which count in no session', () => {
     const at = '2026-05-20T09:00:00Z';
     expect(spansOf(follower(at, { id: emittedId() }), follower(at, { id: v5('seed', account_id) }))).toEqual([]);
     expect(spansOf(follower(at))).toHaveLength(1);
   });
+
+  test('begin at half the grace, so that a finished session has counted all other records', () => {
+    const at = '2026-05-20T11:59:00Z';
+    expect(spansOf(follower(at))).toEqual([]);
+    expect(lateSpans('chat-live', [follower(at)], 60_000, NOW)).toHaveLength(1);
+  });
+});
+
+test('a later count keeps emotes that an erasure has taken, and adds all else', () => {
+  const uses = (emote_count: number, more = {}) => ({
+    ...{ emote_count, gif_count: 0, top_emotes: [{ id: '25', count: emote_count }], top_gifs: [], ...more },
+  });
+  const figures = (emotes: number, total_messages: number) =>
+    ({
+      ...uses(emotes, { total_messages }),
+      streams: [{ ...uses(emotes, { total_messages }), platform: 'kick', broadcast_id: 'b' }],
+    }) as never;
+  expect(keepLarger(figures(5, 7), figures(3, 8))).toEqual(figures(5, 8));
+  expect(keepLarger(figures(5, 7), figures(6, 8))).toEqual(figures(6, 8));
+  expect(keepLarger(null, figures(3, 8))).toEqual(figures(3, 8));
 });

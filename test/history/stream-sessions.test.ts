@@ -1,11 +1,11 @@
 import { unzipSync } from 'fflate';
 import { v7 as uuid } from 'uuid';
 import { TOPICS, type RecordEnvelope } from '../../domain/common/records';
-import { correctSessions } from '../../services/history/session-corrections';
-import { countSession } from '../../services/history/session-figures';
+import { correctResumed } from '../../services/history/session-corrections';
 import { auditRows, sessionRows } from '../../maintenance/archive/files/read-model-rows';
+import { sweepChat } from '../../maintenance/retention/chat';
+import { eventLogEraser } from '../../privacy/erasure/events';
 import { replayTopic } from '../../maintenance/archive/replay';
-import { testDatabase } from '../support/database';
 import { engines, type Engines } from '../support/projections';
 import { chatRecord, message } from '../support/chat-records';
 import { startServer, type TestServer } from '../support/server';
@@ -550,35 +550,53 @@ describe('a late broadcast', () => {
     ]);
   });
 
-  test('or event corrects a session that was counted long ago; rows that are gone lower no figure', async () => {
+  test('or event corrects a session of any age, also after retention and an erasure have taken its rows', async () => {
     const { db } = server.database!;
     await broadcast(-500, -490);
     const [session] = await settled(-501, -489, 1);
-    const say = (text: string) =>
-      on.records.append(TOPICS.chat_events, [said('5', text, -495, 0, { platform: 'kick' })]);
-    const messages = (many: number) =>
+    const emote = { type: 'emote', text: 'Kappa', id: '25', provider: 'twitch', url: 'https://e/25', animated: false };
+    const say = (author: string, minute: number, more = {}) =>
+      on.records.append(TOPICS.chat_events, [said(author, 'late', minute, 0, { platform: 'kick', ...more })]);
+    const figures = (wanted: object) =>
       eventually(async () => {
         const [only] = await between(-501, -489);
-        return only!['total_messages'] === many ? only : undefined;
-      }, `${many} messages`);
-    // Neither check of recent counts finds the session any more.
+        return Object.entries(wanted).every(([name, value]) => only![name] === value) || undefined;
+      }, JSON.stringify(wanted));
     await db.query(`update stream_sessions set counted_at = now() - interval '3 days' where id = $1`, [session!.id]);
-    await say('late');
-    await messages(1);
-    await events(record('kick:follower', at(-494), { follower: { user_id: 7 } }));
-    await eventually(async () => (await between(-501, -489))[0]!['new_followers'] === 1 || undefined, 'the follower');
-    await db.query(`delete from platform_chat_messages where account_id = $1 and created_at between $2 and $3`, [
-      account_id,
-      at(-500),
-      at(-490),
-    ]);
-    await say('after the loss');
-    await say('and one more');
-    await broadcast(-520, -510);
-    await settled(-521, -509, 1);
-    const late_jobs = () => db.query(`select 1 from graphile_worker.jobs where task_identifier like '%late-records%'`);
-    await eventually(async () => (await late_jobs()).length === 0 || undefined, 'the jobs of late records');
-    await messages(1);
+    await say('51', -495, { parts: [emote, emote] });
+    await say('52', -494);
+    await figures({ total_messages: 2, unique_chatters: 2, emote_count: 2 });
+    const follower = record('kick:follower', at(-494), { follower: { user_id: 7 } });
+    await events(follower);
+    await figures({ new_followers: 1 });
+
+    const retain = (days: number) =>
+      db.query(
+        `insert into account_limit_overrides (account_id, name, value, set_at)
+         values ($1, 'chat_retention_days', $2, now())
+         on conflict (account_id, name) do update set value = excluded.value`,
+        [account_id, days],
+      );
+    const old = [account_id, at(-500), at(-490)];
+    // As old as they would have to be; their times of the stream stay.
+    await db.query(
+      `update platform_chat_messages set place = place - 86400000000::bigint * 400
+       where account_id = $1 and created_at between $2 and $3`,
+      old,
+    );
+    await retain(300);
+    expect(await sweepChat(db as never)).toBe(2);
+    await db.transaction((tx) => eventLogEraser.erase(tx, [{ id: follower.id } as never]));
+    await say('51', -493);
+    await figures({ total_messages: 3, unique_chatters: 2, emote_count: 2, new_followers: 1 });
+    await db.query('delete from account_limit_overrides where account_id = $1', [account_id]);
+    const stored = await on.events.read(`stream-session-${session!.id}`);
+    const corrections = stored.filter(({ type }) => type === 'stream_session:corrected');
+    expect(corrections.length).toBeLessThanOrEqual(4);
+    await eventually(
+      async () => (await db.query('select 1 from late_spans')).length === 0 || undefined,
+      'no late record to be left',
+    );
   });
 
   test('joins no deleted session', async () => {
@@ -608,21 +626,12 @@ test('a replay has a message that was delivered twice once', async () => {
   expect(replayed.filter((id) => id === once.external_id)).toHaveLength(1);
 });
 
-test('both checks for late rows share a connection', async () => {
-  const t = await testDatabase(1);
-  const parts = { db: t.db } as unknown as Parameters<typeof correctSessions>[0];
-  const { signal } = new AbortController();
-  expect(await correctSessions(parts, 'quarter', signal)).toBe(0);
-  expect(await correctSessions(parts, 'day', signal)).toBe(0);
-  await t.drop();
-});
-
 test('a finished session whose broadcast resumes is corrected after its end', async () => {
   const { db } = server.database!;
   const begun = kickTurn(true, at(-600), null, 'Marathon');
   const ended = (minutes: number) => kickTurn(false, at(-600), at(minutes), 'Marathon');
   const parts = { db, events: on.events, grace_ms: 0, bots: { ids: [], logins: [] } } as never;
-  const correct = () => correctSessions(parts, 'day', new AbortController().signal);
+  const correct = () => correctResumed(parts, () => false);
   const statusIs = (is_online: boolean) =>
     eventually(
       async () => {
@@ -652,24 +661,4 @@ test('a finished session whose broadcast resumes is corrected after its end', as
   expect(claims).toHaveLength(1);
   const begins = (await list()).map(({ started_at }) => String(started_at));
   expect(begins.filter((begin) => begin >= at(-600) && begin < at(-530))).toEqual([at(-600)]);
-});
-
-test('a message that arrives during a count is not among the rows that were counted, so that it is found', async () => {
-  const { db } = server.database!;
-  const from = { started_at: at(-700), ended_at: at(-690), broadcast_id: 'b', broadcast_ids: ['b'], live_chat_ids: [] };
-  const streams = [{ ...from, platform: 'kick' as const, platform_channel_id: kick, title: null, category: null }];
-  const before = (await counted()).rows;
-  let arrived: Promise<void> | undefined;
-  const arrive = async () => {
-    await on.records.append(TOPICS.chat_events, [said('5', 'meanwhile', -695, 0, { platform: 'kick' })]);
-    await eventually(async () => (await counted()).rows === before + 1 || undefined, 'the message');
-  };
-  const query = async (text: string, values?: unknown[], name?: string) => {
-    const rows = await db.query(text, values, name);
-    if (name === 'session-people') await (arrived ??= arrive());
-    return rows;
-  };
-  const count = () => countSession({ query } as never, account_id, streams, at(-690), { ids: [], logins: [] });
-  expect(await count()).toMatchObject({ total_messages: 0, rows_counted: 0 });
-  expect(await count()).toMatchObject({ total_messages: 1, rows_counted: 1 });
 });

@@ -166,7 +166,7 @@ test.each(['poison:sql', 'poison:js'])(
   },
 );
 
-test('a retried record is followed by its jobs, as any record that counts', async () => {
+test('a retried record is noted in its transaction, as any record that counts', async () => {
   await opened(t.db, on, [tally()]);
   const poison = record(ACCOUNTS[0]!, 'poison:js');
   await on.records.append(TOPICS.platform_events, [poison]);
@@ -177,13 +177,8 @@ test('a retried record is followed by its jobs, as any record that counts', asyn
   const asked: string[] = [];
   const deps = {
     ...{ db: t.db, records: on.records, readStored: on.readStored },
-    jobsOf: (name: string, records: readonly { id: string }[]) =>
-      records.map(({ id }) => ({ name: 'recount', key: `${name}/${id}`, payload: {} })),
-    jobs: {
-      async enqueueNamed(_tx: unknown, requests: readonly { key: string }[]) {
-        asked.push(...requests.map(({ key }) => key));
-      },
-      wake: () => undefined,
+    whenCounted: async (_tx: unknown, name: string, records: readonly { id: string }[]) => {
+      asked.push(...records.map(({ id }) => `${name}/${id}`));
     },
   };
   const [letter] = await listDeadLetters(t.db);

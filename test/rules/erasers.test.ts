@@ -72,6 +72,8 @@ const NOTHING_PERSONAL: Readonly<Record<string, readonly string[]>> = {
     'running_exports',
     'session_claims',
     'session_row_counts',
+    'late_spans',
+    'counted_events',
     'merged_sessions',
     'pending_session_merges',
     'widget_access',

@@ -36,7 +36,7 @@ export interface CommitsDeps {
   /** Required when a projection requests jobs. */
   jobs?: JobRequests;
   /** See {@link ApplyMode}. */
-  jobsOf?: ApplyMode['jobsOf'];
+  whenCounted?: ApplyMode['whenCounted'];
   /** Milliseconds behind and without progress after which the projection is restarted. */
   stall_ms: number;
 }
@@ -79,7 +79,7 @@ export class Commits {
   }
 
   private async commitPart(life: ConsumerRun, engine: string, batch: Batch): Promise<void> {
-    const { db, metrics, wakeups, log, tracing, jobs, jobsOf, stall_ms } = this.deps;
+    const { db, metrics, wakeups, log, tracing, jobs, whenCounted, stall_ms } = this.deps;
     const p = this.projection;
     if (life.left) throw new CheckpointLost(p.name, batch.moves);
     const label = { projection: p.name };
@@ -92,7 +92,7 @@ export class Commits {
     };
     const { messages, parked } = await commitBatch(db, p, engine, batch, stall_ms, {
       enqueue,
-      ...(jobsOf && { jobsOf }),
+      ...(whenCounted && { whenCounted }),
     }).catch((error: unknown) => {
       span?.end(error);
       throw error;

@@ -21,7 +21,7 @@ export interface SettleDeps {
   /** Required for letters of a projection that requests jobs. */
   jobs?: Pick<JobRequests, 'enqueueNamed' | 'wake'>;
   /** See {@link ApplyMode}; requires {@link jobs}. */
-  jobsOf?: ApplyMode['jobsOf'];
+  whenCounted?: ApplyMode['whenCounted'];
   /** Decodes events from their stored form: a later program can read a letter that this one cannot. */
   readStored(events: readonly StoredEvent[]): Promise<StoredEvent[]>;
   /** Maximum letters of a stream in memory and in one transaction. Default 100. */
@@ -166,7 +166,7 @@ async function applyLetters(
     );
     const waiting = new Set(parked.flatMap(({ item }) => (item.kind === 'event' ? [item.event.stream] : [])));
     const enqueue: ApplyMode['enqueue'] = (within, jobs) => deps.jobs!.enqueueNamed(within, jobs);
-    const mode = { rebuilding: false, silent, ...(!silent && { enqueue, jobsOf: deps.jobsOf }) };
+    const mode = { rebuilding: false, silent, ...(!silent && { enqueue, whenCounted: deps.whenCounted }) };
     const applied = await applyCarefully(p, items, undecodable, tx, mode, waiting);
     if (!silent) messages.push(...applied.messages);
     parked.push(...applied.parked);

@@ -40,8 +40,7 @@ export async function applyRecords(
   const repeats = p.repeats === undefined ? [] : passed_over.filter((record) => p.repeats!(record));
   if (records.length === 0 && repeats.length === 0) return [];
   const messages = await p.apply(records, tx, { ...mode, again, applied, repeats });
-  const jobs = mode.enqueue === undefined ? [] : (mode.jobsOf?.(p.name, records) ?? []);
-  if (jobs.length > 0) await mode.enqueue!(tx, jobs);
+  await mode.whenCounted?.(tx, p.name, records);
   return messages;
 }
 

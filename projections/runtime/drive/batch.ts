@@ -33,7 +33,7 @@ export async function commitBatch(
   engine: string,
   batch: Batch,
   idle_ms?: number,
-  jobs?: Pick<ApplyMode, 'enqueue' | 'jobsOf'>,
+  jobs?: Pick<ApplyMode, 'enqueue' | 'whenCounted'>,
 ): Promise<Applied> {
   const attempt = (apply: (tx: Queryable) => Promise<Applied>) =>
     db.transaction(
