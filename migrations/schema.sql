@@ -1145,6 +1145,8 @@ create table overlays (
   revision bigint not null,
   created_at timestamp with time zone not null,
   updated_at timestamp with time zone not null,
+  alerts_paused boolean not null default false,
+  alerts_muted boolean not null default false,
   constraint overlays_pkey PRIMARY KEY (id),
   constraint overlays_key_key UNIQUE (key)
 );
@@ -1969,6 +1971,8 @@ create table widgets (
   created_by uuid,
   created_at timestamp with time zone not null,
   updated_at timestamp with time zone not null,
+  alerts_paused boolean not null default false,
+  alerts_muted boolean not null default false,
   constraint widgets_pkey PRIMARY KEY (id)
 );
 CREATE INDEX widgets_account ON public.widgets USING btree (account_id, created_at DESC, id);

@@ -1845,6 +1845,13 @@ export interface Channels {
     };
     [more: string]: unknown;
   }>
+    | Message<'event', 'overlay:alerts', {
+    action: 'pause' | 'resume' | 'mute' | 'unmute' | 'skip' | 'replay';
+    paused: boolean;
+    muted: boolean;
+    /** Of `replay` alone */
+    event: DrawnEvent | null;
+  }>
     | Message<'event', string, Record<string, unknown>>;
   /** Who is on another channel that belongs to an account; whoever subscribes is present. */
   [channel: `presence:${string}`]:
@@ -1916,6 +1923,13 @@ export interface Channels {
       muted: boolean;
     };
     [more: string]: unknown;
+  }>
+    | Message<'event', 'overlay:alerts', {
+    action: 'pause' | 'resume' | 'mute' | 'unmute' | 'skip' | 'replay';
+    paused: boolean;
+    muted: boolean;
+    /** Of `replay` alone */
+    event: DrawnEvent | null;
   }>
     | Message<'event', string, Record<string, unknown>>;
 }

@@ -70,6 +70,9 @@ const TYPE_FACE: Readonly<Record<string, ConfigField>> = {
   text_color: color('Colour of text', '#ffffff'),
 };
 
+/** Slug of the widget that announces events. */
+export const ALERT_BOX = 'system-alert-box';
+
 /** The built-in widgets. Source: spec extra-facts §8; what can be set is ours. */
 export const WIDGET_TYPES: readonly WidgetType[] = [
   {
@@ -87,7 +90,7 @@ export const WIDGET_TYPES: readonly WidgetType[] = [
   },
   {
     type: 'alerts',
-    slug: 'system-alert-box',
+    slug: ALERT_BOX,
     kind: 'widget',
     name: 'Alert Box',
     flag: 'widget:alert_box',

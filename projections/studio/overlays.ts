@@ -1,4 +1,5 @@
 import { ACCOUNT_EVENTS } from '../../domain/accounts/accounts';
+import { ALERT_CONTROL_EVENTS, controlMessages } from '../../domain/studio/alert-controls';
 import { LAYER_EVENTS } from '../../domain/studio/layers';
 import { OVERLAY_EVENTS, overlayChannel } from '../../domain/studio/overlays';
 import { sql } from '../../kernel/sql';
@@ -14,9 +15,14 @@ const OF_OVERLAY = sql`
  */
 export const overlays = eventProjection({
   name: 'overlays',
-  version: 1,
+  version: 2,
   tables: ['overlays', 'overlay_layers', 'overlay_folders', 'overlay_access', 'overlay_tokens'],
-  events: [OVERLAY_EVENTS, LAYER_EVENTS, pick(ACCOUNT_EVENTS, 'account:member_removed', 'account:dissolved')],
+  events: [
+    OVERLAY_EVENTS,
+    LAYER_EVENTS,
+    ALERT_CONTROL_EVENTS,
+    pick(ACCOUNT_EVENTS, 'account:member_removed', 'account:dissolved'),
+  ],
   on: {
     'overlay:created': all(
       sql`
@@ -95,6 +101,13 @@ export const overlays = eventProjection({
       sql`delete from overlay_layers l using e where l.overlay_id = e.overlay_id and l.id = any(e.removed)`,
       sql`update overlays o set revision = e.revision, updated_at = e.changed_at from e where o.id = e.overlay_id`,
     ),
+    'alerts:controlled': each(
+      ['account_id'],
+      sql`
+      update overlays o set alerts_paused = p.paused, alerts_muted = p.muted
+      from e, jsonb_to_recordset(e.pages) as p (kind text, page_id uuid, paused boolean, muted boolean)
+      where p.kind = 'overlay' and o.id = p.page_id`,
+    ),
     'account:member_removed': all(sql`
       delete from overlay_access a using e where a.account_id = e.account_id and a.user_id = e.user_id`),
     'account:dissolved': all(
@@ -113,6 +126,7 @@ export const overlays = eventProjection({
       const shown = changed.filter(({ visible }) => visible).map((one) => ({ ...one, config: JSON.parse(one.config) }));
       return [update(key, { revision, changed: shown, removed: [...removed, ...hidden] })];
     },
+    'alerts:controlled': (event) => controlMessages('overlay', event),
   },
   revokes: {
     'overlay:token_rotated': sql`

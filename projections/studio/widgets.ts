@@ -1,4 +1,5 @@
 import { ACCOUNT_EVENTS } from '../../domain/accounts/accounts';
+import { ALERT_CONTROL_EVENTS, controlMessages } from '../../domain/studio/alert-controls';
 import { WIDGET_EVENTS } from '../../domain/studio/widgets';
 import { sql } from '../../kernel/sql';
 import { all, each, eventProjection, pick } from '../runtime/drive/handlers';
@@ -11,9 +12,9 @@ const OF_WIDGET = sql`select t.id::text as credential_id from widget_tokens t jo
  */
 export const widgets = eventProjection({
   name: 'widgets',
-  version: 2,
+  version: 3,
   tables: ['widgets', 'widget_access', 'widget_tokens'],
-  events: [WIDGET_EVENTS, pick(ACCOUNT_EVENTS, 'account:member_removed', 'account:dissolved')],
+  events: [WIDGET_EVENTS, ALERT_CONTROL_EVENTS, pick(ACCOUNT_EVENTS, 'account:member_removed', 'account:dissolved')],
   on: {
     'widget:created': all(
       sql`
@@ -51,6 +52,13 @@ export const widgets = eventProjection({
     ),
     'widget:access_revoked': all(sql`
       delete from widget_access a using e where a.widget_id = e.widget_id and a.user_id = e.user_id`),
+    'alerts:controlled': each(
+      ['account_id'],
+      sql`
+      update widgets w set alerts_paused = p.paused, alerts_muted = p.muted
+      from e, jsonb_to_recordset(e.pages) as p (kind text, page_id uuid, paused boolean, muted boolean)
+      where p.kind = 'widget' and w.id = p.page_id`,
+    ),
     'account:member_removed': all(sql`
       delete from widget_access a using e where a.account_id = e.account_id and a.user_id = e.user_id`),
     'account:dissolved': all(
@@ -59,6 +67,7 @@ export const widgets = eventProjection({
       sql`delete from widget_tokens t using e where t.account_id = e.account_id`,
     ),
   },
+  messages: { 'alerts:controlled': (event) => controlMessages('widget', event) },
   revokes: {
     'widget:token_rotated': OF_WIDGET,
     'widget:deleted': OF_WIDGET,

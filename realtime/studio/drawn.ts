@@ -18,7 +18,23 @@ const DrawnEvent = z
     created_at: z.string(),
   })
   .meta({ id: 'DrawnEvent' });
-export const DrawnMessage = z.looseObject({}).describe('Members that are drawn, never the payload of a vendor');
+const DrawnMessage = z.looseObject({}).describe('Members that are drawn, never the payload of a vendor');
+
+/** Messages of a page besides its own state. */
+export const pageMessages = {
+  'overlay:alerts': {
+    summary:
+      'Alerts wait, go on, are silenced or audible again; the alert that is shown ends (`skip`), or that of an event ' +
+      'is played again (`replay`). These two are not stored.',
+    data: z.object({
+      action: z.enum(['pause', 'resume', 'mute', 'unmute', 'skip', 'replay']),
+      paused: z.boolean(),
+      muted: z.boolean(),
+      event: DrawnEvent.nullable().describe('Of `replay` alone'),
+    }),
+  },
+  '*': { summary: 'A message of a chat, an event, or what is playing, by its own type.', data: DrawnMessage },
+};
 
 /** State of the account at the start of a page. */
 export const pageState = {

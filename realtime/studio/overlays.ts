@@ -5,7 +5,7 @@ import { OverlayLayer } from '../../views/studio/overlays';
 import { overlayAssets } from '../../views/studio/drawn-assets';
 import { channel, ofPage } from '../runtime/channel/family';
 import { nowPlaying } from '../control/music';
-import { DrawnMessage, pageState, sourcesOf } from './drawn';
+import { pageMessages, pageState, sourcesOf } from './drawn';
 
 export const overlay = channel({
   pattern: 'overlay:<key>',
@@ -27,7 +27,7 @@ export const overlay = channel({
         ...pageState,
       }),
     },
-    '*': { summary: 'A message of a chat, an event, or what is playing, by its own type.', data: DrawnMessage },
+    ...pageMessages,
   },
   owner: ofPage('overlay', overlayAccount),
   gate: boundToken('overlay', 'shared_overlay'),

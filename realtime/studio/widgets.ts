@@ -4,7 +4,7 @@ import { widgetAccount, widgetForwards, widgetPage } from '../../views/studio/dr
 import { widgetAssets } from '../../views/studio/drawn-assets';
 import { channel, ofPage } from '../runtime/channel/family';
 import { nowPlaying } from '../control/music';
-import { DrawnMessage, pageState, sourcesOf } from './drawn';
+import { pageMessages, pageState, sourcesOf } from './drawn';
 
 export const widget = channel({
   pattern: 'widget:<widget_instance_id>',
@@ -21,7 +21,7 @@ export const widget = channel({
         ...pageState,
       }),
     },
-    '*': { summary: 'A message of a chat, an event, or what is playing, by its own type.', data: DrawnMessage },
+    ...pageMessages,
   },
   owner: ofPage('widget', widgetAccount),
   gate: boundToken('widget'),

@@ -243,6 +243,7 @@ describe('every operation, called from another account', () => {
       target_channel_id: '1',
       channel_id: '1',
       note_id: randomUUID(),
+      event_id: randomUUID(),
       text: 'a text',
       title: 'a title',
       choices: ['a', 'b'],

@@ -32,7 +32,7 @@ describe('each context at each operation', () => {
     server = await sharedServer();
     ask = await asking(server.base_url, example);
   });
-  // Each walk of all operations is nearly what one credential may ask in a minute.
+  // A walk of all operations is more than one credential may ask in a minute: it is done in halves.
   beforeEach(async () => {
     askers = await everyAsker(server, ask);
   });
@@ -105,11 +105,13 @@ describe('each context at each operation', () => {
   const isOwnRefusal = ({ errors }: Operation, answer: Refusal | null) =>
     Object.values(errors).some(({ code, text }) => code === answer?.[0] && text === answer[1]);
   const DENIALS = /^(UNAUTHORIZED|FORBIDDEN|FEATURE_DISABLED)$/;
-  test('is let pass or refused as the specification says, alike on both protocols', async () => {
+  const HALVES = [0, 1];
+  test.each(HALVES)('is let pass or refused as specified, alike on both protocols (half %i)', async (half) => {
     const faults: string[] = [];
     let cells = 0;
     let wrongly_asked = 0;
-    for (const [operation, rows] of statedOf(OPERATIONS)) {
+    const walked = [...statedOf(OPERATIONS)].filter((_operation, index) => index % HALVES.length === half);
+    for (const [operation, rows] of walked) {
       const words = DECIDED[operation.name]?.words ?? statedWords(rows) ?? declaredWords(operation);
       const needed = membersOf(operation, 'needed');
       const look = async ([name, asker]: [string, Asker]) => {
@@ -136,8 +138,8 @@ describe('each context at each operation', () => {
       await Promise.all(Object.entries(askers).map(look));
     }
     expect(faults).toEqual([]);
-    expect(cells).toBeGreaterThan(OPERATIONS.length * 20);
-    expect(wrongly_asked).toBeGreaterThan(OPERATIONS.length);
+    expect(cells).toBeGreaterThan(walked.length * 20);
+    expect(wrongly_asked).toBeGreaterThan(walked.length);
   });
 
   test('is shown the same on both protocols, but for the case of names', async () => {

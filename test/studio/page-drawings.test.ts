@@ -1,5 +1,7 @@
+import { Alerts } from '../../web/source/alerts';
 import { Chat } from '../../web/source/chat';
 import { Stage } from '../../web/source/stage';
+import type { AlertControl, DrawnEvent, PageState } from '../../web/source/types';
 
 /** Members of an element that the drawings of a page use. */
 class Element {
@@ -12,7 +14,10 @@ class Element {
 
   append(...added: (Element | string)[]): void {
     for (const one of added) {
-      if (typeof one === 'string') continue;
+      if (typeof one === 'string') {
+        this.textContent = (this.textContent ?? '') + one;
+        continue;
+      }
       one.remove();
       one.parent = this;
       this.children.push(one);
@@ -34,7 +39,25 @@ class Element {
   }
 }
 
+/** Audio that plays until it is paused. */
+class FakeAudio {
+  static readonly played: FakeAudio[] = [];
+  muted = false;
+  volume = 1;
+  is_playing = false;
+  constructor(readonly src: string) {}
+  async play(): Promise<void> {
+    this.is_playing = true;
+    FakeAudio.played.push(this);
+  }
+  pause(): void {
+    this.is_playing = false;
+  }
+  addEventListener(): void {}
+}
+
 beforeAll(() => {
+  Object.assign(globalThis, { Audio: FakeAudio });
   const document = { createElement: () => new Element(), head: new Element() };
   Object.assign(globalThis, { document, window: globalThis });
 });
@@ -68,4 +91,66 @@ test('a chat whose lines are hidden after a time keeps no lines that have left i
   expect(lines()).toBe(2);
   jest.advanceTimersByTime(3_000);
   expect([lines(), jest.getTimerCount()]).toEqual([0, 0]);
+});
+
+describe('controls of alerts', () => {
+  const event = (user_name: string) =>
+    ({ type: 'kick:follower', user_name, amount: null, count: null }) as unknown as DrawnEvent;
+  const follow = (alerts: Alerts, name: string) => alerts.take('kick:follower', { ...event(name) });
+  const control = (action: AlertControl['action'], of: Partial<AlertControl> = {}): AlertControl => ({
+    ...{ action, paused: false, muted: false, event: null },
+    ...of,
+  });
+  function opened(settings: object = {}) {
+    jest.useFakeTimers();
+    const alerts = new Alerts();
+    alerts.configure({ alerts: { 'kick:follower': { template: '{{user_name}}', ...settings } } });
+    alerts.link({ s: '/sound' });
+    const shown = () => (alerts.element as unknown as Element).children.map(({ textContent }) => textContent);
+    return { alerts, shown };
+  }
+
+  test('hold the queue after the alert that is shown, and go on', () => {
+    const { alerts, shown } = opened();
+    for (const name of ['ada', 'bob']) follow(alerts, name);
+    alerts.control(control('pause', { paused: true }));
+    expect(shown()).toEqual(['ada']);
+    jest.advanceTimersByTime(6_000);
+    expect(shown()).toEqual([]);
+    follow(alerts, 'cy');
+    expect([shown(), jest.getTimerCount()]).toEqual([[], 0]);
+    alerts.control(control('resume'));
+    expect(shown()).toEqual(['bob']);
+    alerts.control(control('skip'));
+    expect(shown()).toEqual(['cy']);
+    alerts.control(control('skip'));
+    expect([shown(), jest.getTimerCount()]).toEqual([[], 0]);
+    alerts.control(control('replay', { event: event('ada') }));
+    expect(shown()).toEqual(['ada']);
+  });
+
+  test('wait on a page that begins paused', () => {
+    const { alerts, shown } = opened();
+    alerts.begin({ alerts: { paused: true, muted: false } } as PageState);
+    follow(alerts, 'ada');
+    expect(shown()).toEqual([]);
+    alerts.begin({ alerts: { paused: false, muted: false } } as PageState);
+    expect(shown()).toEqual(['ada']);
+  });
+
+  test('silence the sounds of alerts, those that play too, and end that of a skipped one', () => {
+    const { alerts } = opened({ sound_id: 's' });
+    FakeAudio.played.length = 0;
+    follow(alerts, 'ada');
+    alerts.control(control('mute', { muted: true }));
+    alerts.control(control('skip', { muted: true }));
+    follow(alerts, 'bob');
+    const states = FakeAudio.played.map(({ muted, is_playing }) => [muted, is_playing]);
+    expect(states).toEqual([
+      [true, false],
+      [true, true],
+    ]);
+    alerts.control(control('unmute'));
+    expect(FakeAudio.played[1]!.muted).toBe(false);
+  });
 });

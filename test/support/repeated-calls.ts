@@ -113,6 +113,10 @@ export const CALLS: Readonly<Record<string, Call>> = {
   patchOverlayLayers: {
     input: ({ overlay, layer }) => ({ overlay_id: overlay, revision: 1, layers: [{ id: layer, visible: false }] }),
   },
+  ...Object.fromEntries(
+    ['pause', 'resume', 'skip', 'mute', 'unmute'].map((action) => [`${action}OverlayAlerts`, { input: () => ({}) }]),
+  ),
+  replayOverlayAlerts: { input: ({ event }) => ({ event_id: event }) },
   createOverlayFolder: { input: () => ({ name: 'Scenes' }) },
   updateOverlayFolder: { input: id('folder', { name: 'Renamed' }) },
   deleteOverlayFolder: { input: id('needless_folder') },
@@ -385,6 +389,7 @@ export async function prepareCalls(
   await owner.send('PATCH', `/v1/admin/accounts/${account_id}/overrides`, plenty);
   await keep('/v1/overlays', () => ({}), ['overlay', 'needless_overlay', 'drawn_overlay']);
   const drawn = { revision: 0, layers: [{ type: 'text' }] };
+  made.event = (await post('/v1/events/emit', EMITTED)).event.id;
   made.layer = (await owner.send('PUT', `/v1/overlays/${made.overlay}/layers`, drawn)).body.data.layers[0].id;
   await keep('/v1/overlay-folders', (name) => ({ name }), ['folder', 'needless_folder']);
   const shared = { overlay_id: made.drawn_overlay, expires_at: '2999-01-01T00:00:00Z' };

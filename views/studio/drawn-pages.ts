@@ -69,6 +69,8 @@ interface OverlayRow extends Record<string, unknown> {
   account_id: string;
   revision: number;
   width: number;
+  alerts_paused: boolean;
+  alerts_muted: boolean;
   height: number;
   background: string;
 }
@@ -76,7 +78,8 @@ interface OverlayRow extends Record<string, unknown> {
 /** First message of an overlay's page; null of an unknown key. */
 export async function overlayPage(db: Queryable, key: string, sources: Sources): Promise<object | null> {
   const rows = await db.query<OverlayRow & { layer: OverlayLayer | null }>(
-    `select o.id, o.account_id, o.revision, o.width, o.height, o.background,
+    `select o.id, o.account_id, o.revision, o.width, o.height, o.background, o.alerts_paused,
+       o.alerts_muted,
        case when l.id is not null then jsonb_build_object('id', l.id, 'type', l.type, 'name', l.name,
          'config', l.config, 'visible', l.visible, 'sort_order', l.sort_order, 'locked', l.locked) end as layer
      from overlays o left join overlay_layers l on l.overlay_id = o.id and l.visible where o.key = $1`,
@@ -86,6 +89,7 @@ export async function overlayPage(db: Queryable, key: string, sources: Sources):
   const [first] = rows;
   if (first === undefined) return null;
   const { id: overlay_id, account_id, revision, width, height, background } = first;
+  const alerts = { paused: first.alerts_paused, muted: first.alerts_muted };
   const undrawn = await undrawnTypes(account_id, sources);
   const layers = inOrder(rows.flatMap(({ layer }) => (layer === null || undrawn.includes(layer.type) ? [] : [layer])));
   const page = { overlay_id, account_id, revision, undrawn };
@@ -95,13 +99,23 @@ export async function overlayPage(db: Queryable, key: string, sources: Sources):
     layers.map(({ config }) => config as Json),
     sources,
   );
-  return { ...page, width, height, background, layers, ...(await accountState(db, account_id, sources)), assets };
+  const state = await accountState(db, account_id, sources);
+  return { ...page, width, height, background, layers, ...state, alerts, assets };
+}
+
+interface WidgetRow extends Record<string, unknown> {
+  account_id: string;
+  widget_type: string;
+  config: Json;
+  revision: number;
+  alerts_paused: boolean;
+  alerts_muted: boolean;
 }
 
 /** First message of a widget's page; null of an unknown id. */
 export async function widgetPage(db: Queryable, id: string, sources: Sources): Promise<object | null> {
-  const [row] = await db.query<{ account_id: string; widget_type: string; config: Json; revision: number }>(
-    'select account_id, widget_type, config, revision from widgets where id::text = $1',
+  const [row] = await db.query<WidgetRow>(
+    'select account_id, widget_type, config, revision, alerts_paused, alerts_muted from widgets where id::text = $1',
     [id],
     'widget-page',
   );
@@ -116,6 +130,7 @@ export async function widgetPage(db: Queryable, id: string, sources: Sources): P
     type,
     config,
     ...(await accountState(db, account_id, sources)),
+    alerts: { paused: row.alerts_paused, muted: row.alerts_muted },
     assets: await assetsOf(db, account_id, [config], sources),
   };
 }
@@ -155,8 +170,7 @@ async function accountState(db: Queryable, account_id: string, { enabled, playin
     last_tip: tip ? tipText(tip) : null,
     song: song === null ? null : songText(song),
   };
-  const alerts = { paused: false, muted: false };
-  return { emotes: [], labels, song, recent: recent.slice(0, RECENT), alerts };
+  return { emotes: [], labels, song, recent: recent.slice(0, RECENT) };
 }
 
 const songText = ({ title, artist }: DrawnSong): string | null =>

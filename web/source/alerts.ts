@@ -1,6 +1,6 @@
 import { element } from '../dom';
 import { filled, typeFace } from './settings';
-import type { DrawnEvent, Drawing, Labels } from './types';
+import type { AlertControl, AlertState, DrawnEvent, Drawing, Labels, PageState } from './types';
 import { usualTemplate } from './usual-alerts';
 
 interface Rule {
@@ -26,6 +26,9 @@ export class Alerts implements Drawing {
   private assets: Readonly<Record<string, string>> = {};
   private readonly waiting: { rule: Rule; text: string }[] = [];
   private timer = 0;
+  private controls: AlertState = { paused: false, muted: false };
+  /** Sounds that play; one may be longer than its alert is shown. */
+  private readonly sounds = new Set<HTMLAudioElement>();
 
   configure(config: Record<string, unknown>): void {
     typeFace(this.element, config);
@@ -40,21 +43,51 @@ export class Alerts implements Drawing {
     this.labels = labels;
   }
 
+  begin({ alerts }: PageState): void {
+    this.set(alerts);
+  }
+
   take(event_type: string, data: Record<string, unknown>): void {
-    const event = data as unknown as DrawnEvent;
-    const rule = this.ruleOf(event_type, event);
-    if (rule === null) return;
-    const text = filled(rule.template ?? usualTemplate(event_type, event) ?? '{{user_name}}', {
-      ...event,
-      ...this.labels,
-    });
-    this.waiting.push({ rule, text: text.trim() });
+    const alert = this.alertOf(event_type, data as unknown as DrawnEvent);
+    if (alert === null) return;
+    this.waiting.push(alert);
     if (this.waiting.length > MAX_WAITING) this.waiting.shift();
     if (this.timer === 0) this.next();
   }
 
+  control({ action, paused, muted, event }: AlertControl): void {
+    if (action === 'skip') {
+      this.silence();
+      this.next();
+    } else if (action === 'replay' && event !== null)
+      this.take(event.type, event as unknown as Record<string, unknown>);
+    else this.set({ paused, muted });
+  }
+
   close(): void {
     clearTimeout(this.timer);
+    this.silence();
+  }
+
+  private silence(): void {
+    for (const sound of this.sounds) sound.pause();
+    this.sounds.clear();
+  }
+
+  private set(controls: AlertState): void {
+    this.controls = controls;
+    for (const sound of this.sounds) sound.muted = controls.muted;
+    if (this.timer === 0) this.next();
+  }
+
+  private alertOf(event_type: string, event: DrawnEvent): { rule: Rule; text: string } | null {
+    const rule = this.ruleOf(event_type, event);
+    if (rule === null) return null;
+    const text = filled(rule.template ?? usualTemplate(event_type, event) ?? '{{user_name}}', {
+      ...event,
+      ...this.labels,
+    });
+    return { rule, text: text.trim() };
   }
 
   private ruleOf(event_type: string, event: DrawnEvent): Rule | null {
@@ -69,10 +102,12 @@ export class Alerts implements Drawing {
     return { ...rule, ...greatest };
   }
 
+  /** Ends the alert that is shown, and shows the next. */
   private next(): void {
-    this.element.replaceChildren();
-    const alert = this.waiting.shift();
+    clearTimeout(this.timer);
     this.timer = 0;
+    this.element.replaceChildren();
+    const alert = this.controls.paused ? undefined : this.waiting.shift();
     if (alert === undefined) return;
     const { animation = 'fade', duration_ms = DURATION_MS, upload_id, sound_id, volume = 1 } = alert.rule;
     const shown = element('p', `alert ${animation}`, alert.text);
@@ -85,8 +120,17 @@ export class Alerts implements Drawing {
     }
     this.element.append(shown);
     const url = sound_id ? this.assets[sound_id] : undefined;
-    if (url !== undefined) play(url, volume);
+    if (url !== undefined) this.sound(url, volume);
     this.timer = window.setTimeout(() => this.next(), duration_ms);
+  }
+
+  private sound(url: string, volume: number): void {
+    const audio = play(url, volume);
+    audio.muted = this.controls.muted;
+    this.sounds.add(audio);
+    const end = () => void this.sounds.delete(audio);
+    audio.addEventListener('ended', end);
+    audio.addEventListener('error', end);
   }
 }
 

@@ -3,7 +3,7 @@ import { Alerts } from './alerts';
 import { Chat } from './chat';
 import { Image } from './image';
 import { EventList, Music, Text, Timer } from './lists';
-import type { DrawnEvent, Drawing, Labels, Layer, PageState } from './types';
+import type { AlertControl, DrawnEvent, Drawing, Labels, Layer, PageState } from './types';
 
 const DRAWINGS: Readonly<Record<string, () => Drawing>> = {
   chat: () => new Chat(),
@@ -42,6 +42,7 @@ export class Stage {
     undrawn: [],
     recent: [],
     assets: {},
+    alerts: { paused: false, muted: false },
   };
   /** Forwarded messages wait for the first state. */
   private early: [string, Record<string, unknown>][] | null = [];
@@ -75,6 +76,10 @@ export class Stage {
       if (this.early.length < 100) this.early.push([event_type, data]);
       return;
     }
+    if (event_type === 'overlay:alerts') {
+      this.control(data as unknown as AlertControl);
+      return;
+    }
     for (const { layer, drawing } of this.drawn.values())
       if (drawnBy(event_type, layer.type)) drawing.take?.(event_type, data);
     this.relabel(event_type, data);
@@ -82,6 +87,13 @@ export class Stage {
 
   clear(): void {
     for (const id of [...this.drawn.keys()]) this.remove(id);
+  }
+
+  private control(control: AlertControl): void {
+    const { action, paused, muted } = control;
+    // A skip and a replay may have overtaken the change of what is stored.
+    if (action !== 'skip' && action !== 'replay') this.state = { ...this.state, alerts: { paused, muted } };
+    for (const { drawing } of this.drawn.values()) drawing.control?.({ ...control, ...this.state.alerts });
   }
 
   private begin(layers: readonly Layer[], sent: Partial<PageState>): void {

@@ -35,6 +35,19 @@ export interface PageState {
   labels: Labels;
   recent: DrawnEvent[];
   assets: Record<string, string>;
+  alerts: AlertState;
+}
+
+/** Whether alerts wait, and whether their sounds are silent. */
+export interface AlertState {
+  paused: boolean;
+  muted: boolean;
+}
+
+/** Control of the alerts of a page. */
+export interface AlertControl extends AlertState {
+  action: 'pause' | 'resume' | 'mute' | 'unmute' | 'skip' | 'replay';
+  event: DrawnEvent | null;
 }
 
 /** Content of a layer, in an element of its own. */
@@ -50,5 +63,7 @@ export interface Drawing {
   link?(assets: Readonly<Record<string, string>>): void;
   /** Labels have changed. */
   label?(labels: Labels): void;
+  /** Somebody controls the alerts. */
+  control?(control: AlertControl): void;
   close?(): void;
 }
