@@ -22,20 +22,12 @@ import type { Services } from '../../app/services';
 import type { Act } from '../../app/write-path/act';
 import { configProblem, fullConfig, knownSettings, widgetType } from '../../domain/studio/widget-types';
 import { MAX_WIDGETS } from '../../domain/studio/widget-counts';
-import {
-  type Widget as WidgetState,
-  widget,
-  widgetChannel,
-  type WidgetEvent,
-  widgetStream,
-} from '../../domain/studio/widgets';
+import { type Widget as WidgetState, widget, type WidgetEvent, widgetStream } from '../../domain/studio/widgets';
 import { copyName } from '../../domain/studio/names';
 import { isAccessRole } from '../../domain/studio/access-entries';
 import { entriesOf, isMember } from '../../views/studio/access-entries';
-import { assetsOf, type LinkedAsset } from '../../views/studio/drawn-assets';
 import type { JsonObject } from '../../lib/json/json';
 import { Widget, WidgetAccess, widgetOf } from '../../views/studio/widgets';
-import { fileLink } from '../../services/studio/file-links';
 import { countWrites } from '../../services/studio/widget-counts';
 import { TOKEN_NOT_SHOWN } from './overlay-parts';
 
@@ -170,22 +162,9 @@ export const updateWidget = command({
       config: JSON.stringify(changed),
     });
     const shown = { name: state.name, config: JSON.parse(state.config) as JsonObject, revision: state.revision };
-    const send = (data: object) => sendUpdate(services, input.id, data);
-    await send(shown);
-    const link = (file: LinkedAsset) => fileLink(services.hashes, file, context.now);
-    const sources = { enabled: services.features.enabled, link };
-    const assets = await assetsOf(services.db, caller.account_id, [shown.config], sources);
-    // A message of its own: a message has a bound, and links of many files are long.
-    if (Object.keys(assets).length > 0) await send({ assets });
     return { ...found, ...shown, updated_at: new Date(context.now).toISOString() };
   },
 });
-
-function sendUpdate({ live }: Pick<Services, 'live'>, widget_instance_id: string, members: object): Promise<void> {
-  const channel = widgetChannel(widget_instance_id);
-  const data = { widget_instance_id, ...members };
-  return live.broadcast(channel, { type: 'event', channel, event_type: 'widget:update', data });
-}
 
 /** Deletes a widget; its page is closed. */
 export const deleteWidget = command({

@@ -28,7 +28,10 @@ export const WIDGET_EVENTS = events({
     },
     TOKEN_ADDED,
   ),
-  'widget:updated': event({ ...ids, name: z.string(), config, updated_at: instant() }),
+  'widget:updated': event(
+    { ...ids, name: z.string(), config, revision: z.int().nullable(), updated_at: instant() },
+    { version: 2, upcast: [(data) => ({ ...data, revision: null })] },
+  ),
   'widget:token_rotated': event({ ...ids, ...token, rotated_at: instant() }, TOKEN_ADDED),
   'widget:deleted': event({ ...ids, deleted_at: instant() }),
   'widget:access_granted': granted(ids),
@@ -82,7 +85,8 @@ export const widget: Decider<Widget, WidgetCommand, WidgetEvent> = {
       case 'widget:update': {
         const { name = state.name, config: changed = state.config } = command;
         if (name === state.name && changed === state.config) return [];
-        return [{ type: 'widget:updated', ...of, name, config: changed, updated_at: now }];
+        const revision = state.revision + 1;
+        return [{ type: 'widget:updated', ...of, name, config: changed, revision, updated_at: now }];
       }
       case 'widget:rotate_token': {
         const { token_id, token_hash } = command;

@@ -1,6 +1,6 @@
 import { ACCOUNT_EVENTS } from '../../domain/accounts/accounts';
 import { ALERT_CONTROL_EVENTS, controlMessages } from '../../domain/studio/alert-controls';
-import { WIDGET_EVENTS } from '../../domain/studio/widgets';
+import { WIDGET_EVENTS, widgetChannel } from '../../domain/studio/widgets';
 import { sql } from '../../kernel/sql';
 import { all, each, eventProjection, pick } from '../runtime/drive/handlers';
 
@@ -67,11 +67,22 @@ export const widgets = eventProjection({
       sql`delete from widget_tokens t using e where t.account_id = e.account_id`,
     ),
   },
-  messages: { 'alerts:controlled': (event) => controlMessages('widget', event) },
+  messages: {
+    'alerts:controlled': (event) => controlMessages('widget', event),
+    // A writer of the release before sends the change itself, and gives it no number.
+    'widget:updated': ({ widget_id, name, config, revision }) =>
+      revision === null ? [] : [update(widget_id, { name, config: JSON.parse(config), revision })],
+  },
   revokes: {
     'widget:token_rotated': OF_WIDGET,
     'widget:deleted': OF_WIDGET,
     // Presence on its channel may end.
     'widget:access_granted': ({ account_id, user_id }) => ({ account_id, user_id }),
   },
+});
+
+const update = (widget_instance_id: string, members: object) => ({
+  channel: widgetChannel(widget_instance_id),
+  event_type: 'widget:update',
+  data: JSON.stringify({ widget_instance_id, ...members }),
 });

@@ -81,7 +81,10 @@ test('a widget is made with its defaults, listed, changed on its page, and delet
     async () => of_page.messages.find(({ event_type, data }) => event_type === 'widget:update' && data.revision === 2),
     'the change',
   );
-  expect(update.data).toMatchObject({ widget_instance_id: id, config: { align: 'right' } });
+  expect(update).toMatchObject({
+    id: expect.any(String),
+    data: { widget_instance_id: id, config: { align: 'right' } },
+  });
   const { data } = await owner.gql(`{ widget(id: "${id}") { type slug config revision } }`);
   expect(data.widget).toMatchObject({ type: 'text', slug: 'system-text', revision: 2 });
   expect((await owner.send('DELETE', `/v1/widgets/${id}`, undefined)).status).toBe(204);
@@ -99,12 +102,23 @@ test('a change to another picture has its link, and links that are sent alone re
   const url = expect.stringMatching(`^/v1/uploads/${upload_id}/content`);
   const assets = { [upload_id]: url };
   await eventually(async () => updates().find(({ data }) => data.assets?.[upload_id]), 'the links');
-  expect(updates().at(-1)!.data).toEqual({ widget_instance_id: id, assets });
+  expect(updates().at(-1)!.data).toEqual({ assets });
   const widget = new WidgetLayer(id);
   expect(widget.update(updates()[0].data)).toMatchObject({ revision: 1, layers: [{ id, type: 'image' }], assets: {} });
   const layer = { id, type: 'image', config: { upload_id } };
   expect(widget.update(changed.data)).toMatchObject({ revision: 2, changed: [layer] });
   expect(widget.update({ assets })).toEqual({ assets });
+  of_page.close();
+});
+
+test('a change of the largest settings reaches an open page', async () => {
+  const { id, access_token } = await made({ type: 'alerts', config: {} });
+  const of_page = await page(access_token, `widget:${id}`);
+  const rules = Array.from({ length: 80 }, (_, n) => [`kick:event-${n}`, { template: 'x'.repeat(785) }]);
+  const config = { alerts: Object.fromEntries(rules) };
+  expect((await owner.send('PATCH', `/v1/widgets/${id}`, { config })).status).toBe(200);
+  const changed = await eventually(async () => of_page.messages.find(({ data }) => data?.revision === 2), 'the change');
+  expect(changed.data.config).toMatchObject(config);
   of_page.close();
 });
 
