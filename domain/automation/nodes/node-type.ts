@@ -1,0 +1,53 @@
+import { z } from 'zod';
+
+export const FAMILIES = ['trigger', 'condition', 'action'] as const;
+export type Family = (typeof FAMILIES)[number];
+
+/** Outputs of a node, by its family; the first is the default of an edge. */
+export const OUTPUTS = {
+  trigger: ['next'],
+  condition: ['true', 'false'],
+  action: ['done', 'failed'],
+} as const satisfies Record<Family, readonly string[]>;
+export type Output = (typeof OUTPUTS)[Family][number];
+
+/** Things of an account that a config names by their ids. */
+export type ReferenceKind = 'automation' | 'overlay' | 'sound' | 'discord_channel';
+
+/** A type of nodes. */
+export interface NodeType {
+  /** `<family>:<name>` */
+  type: string;
+  family: Family;
+  summary: string;
+  config: z.ZodObject;
+  outputs: readonly string[];
+  /** Members of the config that name a thing of the account, and its kind. */
+  references: Readonly<Record<string, ReferenceKind>>;
+  /** Members of the config that exports leave out: ids, secrets and addresses. */
+  private_members: readonly string[];
+}
+
+interface Options<Shape extends z.core.$ZodShape> {
+  summary: string;
+  config?: Shape;
+  references?: { [Member in keyof Shape]?: ReferenceKind };
+  /** Default: the members of `references`. */
+  private_members?: readonly (keyof Shape & string)[];
+}
+
+const declared =
+  (family: Family) =>
+  <const Name extends string, const Shape extends z.core.$ZodShape>(
+    name: Name,
+    { summary, config, references = {}, private_members = [] }: Options<Shape>,
+  ) => ({
+    type: `${family}:${name}` as const,
+    ...{ family, summary, config: z.strictObject((config ?? {}) as Shape), outputs: OUTPUTS[family] },
+    references: references as Readonly<Record<string, ReferenceKind>>,
+    private_members: [...new Set([...Object.keys(references), ...private_members])],
+  });
+
+export const trigger = declared('trigger');
+export const condition = declared('condition');
+export const action = declared('action');
