@@ -260,6 +260,19 @@ create table audit_log_targets (
   constraint audit_log_targets_pkey PRIMARY KEY (chain, kind, id, part)
 );
 
+create table automation_variables (
+  account_id uuid not null,
+  name text not null,
+  type text,
+  value text,
+  key_id text,
+  sealed text,
+  person text,
+  updated_at timestamp with time zone not null default clock_timestamp(),
+  constraint automation_variables_pkey PRIMARY KEY (account_id, name)
+);
+CREATE INDEX automation_variables_person ON public.automation_variables USING btree (person) WHERE (person IS NOT NULL);
+
 create table bot_command_overrides (
   account_id uuid not null,
   command_id uuid not null,

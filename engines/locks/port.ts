@@ -50,6 +50,8 @@ export const LOCK_PAIRS = {
   outbox_shard: 7_070_016,
   /** Messages of one speaker in one channel: from their count to the stored intent. */
   chat_pace: 7_070_018,
+  /** Names of the variables of one account's automations. */
+  automation_variables: 7_070_019,
 } as const;
 
 /** A lock of one number, or of {@link LOCK_PAIRS} and a name. */

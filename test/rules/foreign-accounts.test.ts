@@ -170,6 +170,7 @@ describe('every operation, called from another account', () => {
     things['/v1/overlay-shared-links'] = made_link.body.data.id;
     const made_folder = await owner.send('POST', '/v1/overlay-folders', { name: secret });
     things['/v1/overlay-folders'] = made_folder.body.data.id;
+    await owner.send('PUT', '/v1/automations/variables/kept', { type: 'text', value: secret });
     const rewarded = await owner.send('POST', '/v1/rewards', { platform: 'twitch', title: secret });
     things['/v1/rewards'] = rewarded.body.data.id;
     const commanded = { response_type: 'text', response: secret };
@@ -364,6 +365,8 @@ describe('every operation, called from another account', () => {
       adminDeleteSeToken: { id: await tip('kick') },
       createOverlaySharedLink: { expires_at: ends },
       createWidget: { type: 'text' },
+      setAutomationVariable: { name: 'strange', type: 'number', value: 1 },
+      deleteAutomationVariable: { name: 'kept' },
       ...{ createReward: { action: {} }, updateReward: { action: {} } },
       createBotCommand: { response_type: 'text' },
       updateBotCommand: { response_type: 'text', name: 'Odd', alias: 'odder' },

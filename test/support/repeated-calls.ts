@@ -141,6 +141,8 @@ export const CALLS: Readonly<Record<string, Call>> = {
     input: ({ account }) => ({ account_id: account, name: 'timed_messages', config: { min_chat_lines: 2 } }),
   },
   deleteBotModule: { input: () => ({ name: 'timed_messages' }) },
+  setAutomationVariable: { input: () => ({ name: 'walked', type: 'number', value: 1 }) },
+  deleteAutomationVariable: { input: () => ({ name: 'needless' }) },
   createReward: { input: () => ({ platform: 'twitch', title: 'Hug' }) },
   updateReward: { input: id('reward', { title: 'Renamed' }) },
   deleteReward: { input: id('needless_reward') },
@@ -399,6 +401,7 @@ export async function prepareCalls(
   await owner.send('PUT', `/v1/overlays/${made.drawn_overlay}/access/${made.bound_member}`, { role: 'viewer' });
   await owner.send('PUT', `/v1/widgets/${made.bound_widget}/access/${made.bound_member}`, { role: 'viewer' });
   await owner.send('PUT', '/v1/bot-modules/timed_messages', { config: { min_chat_lines: 1 } });
+  await owner.send('PUT', '/v1/automations/variables/needless', { type: 'number', value: 1 });
   await keep('/v1/rewards', (title) => ({ platform: 'twitch', title }), ['reward', 'needless_reward']);
   const commanded = (name: string) => ({ ...COMMAND, name });
   await keep('/v1/bot-commands', commanded, ['command', 'needless_command']);
