@@ -22,6 +22,7 @@ import { trimFirstSubscriptions } from '../../ingest/kick/first-subscriptions';
 import { trimParkedWebhooks } from '../../ingest/runtime/parked/parked';
 import { periodic, type JobDeclaration } from '../../kernel/job';
 import { sweepChat } from '../../maintenance/retention/chat';
+import { sweepDissolved } from '../../maintenance/retention/dissolved-accounts';
 import { sweepEvents } from '../../maintenance/retention/events';
 import { sweepUploads } from '../../maintenance/retention/upload-sweep';
 import { ensureEventLogPartitions } from '../../projections/events/event-log-partitions';
@@ -72,6 +73,7 @@ export function upkeep(parts: UpkeepParts): JobDeclaration[] {
     every(DAY_MS, 'stream-sample-partitions', () => ensureStreamSamplePartitions(db)),
     every(DAY_MS, 'events-retention', (signal) => sweepEvents(db, signal)),
     every(DAY_MS, 'chat-retention', (signal) => sweepChat(db, signal)),
+    every(HOUR_MS, 'dissolved-accounts', (signal) => sweepDissolved(db, signal)),
     every(HOUR_MS, 'chat-sends', () => sweepSends(db)),
     every(HOUR_MS, 'bot-command-cooldowns', () => sweepCommandUses(db)),
     every(HOUR_MS, 'chat-identities', (signal) => keepIdentities({ db, secrets }, signal)),
