@@ -8,11 +8,13 @@ import type { Tokens } from '../access/authentication/tokens/jwt';
 import type { Metrics } from '../engines/metrics/port';
 import type { Database } from '../engines/postgres/port';
 import { eraseFromChats } from '../privacy/erasure/erase-chat';
+import { eraseRowsOf } from '../privacy/erasure/erasure';
+import { createArchiveReader } from '../maintenance/archive/reader';
 import { createPersonalTexts } from '../privacy/subject-keys/texts';
 import { keepsOneOrder } from '../projections/runtime/outbox/order';
 import { createLiveMessages } from '../realtime/runtime/relay/live-messages';
 import { READERS } from './areas';
-import { erasingOn } from './upkeep/erasers';
+import { erasingOn, RECORD_ERASERS } from './upkeep/erasers';
 import type { Engines } from '../engines/engines';
 
 export interface ServiceParts {
@@ -34,6 +36,12 @@ export interface ServiceParts {
 export function createServices(parts: ServiceParts): Services {
   const { settings, engines, db, read_models, features, tokens, logins, oauth, chat, access } = parts;
   const awaitShown = createAwaitReadModels(read_models, READERS);
+  const erasing = erasingOn(engines);
+  const eraseNamed = async (hash: string, signal: AbortSignal) => {
+    const readArchived = createArchiveReader(engines);
+    await eraseRowsOf({ ...erasing, erasers: RECORD_ERASERS, readArchived, signal }, hash);
+    engines.wakeups.notify('messages-erased');
+  };
   return {
     settings,
     db,
@@ -53,7 +61,7 @@ export function createServices(parts: ServiceParts): Services {
     oauth,
     ...chat,
     access,
-    eraseChats: (subjects) => eraseFromChats(erasingOn(engines), subjects),
+    eraseChats: (subjects) => eraseFromChats({ ...erasing, eraseNamed }, subjects),
     live: liveOf(engines, parts.metrics),
     metadata,
     awaitShown,

@@ -1,6 +1,7 @@
 import type { Database } from '../../engines/postgres/port';
 import type { Wakeups } from '../../engines/wakeups/port';
 import type { ErasedChats, ErasureServices, Eraser, Person } from '../../kernel/eraser';
+import { withTimeout } from '../../lib/async/signal';
 import { deletingMessages } from '../../maintenance/retention/deleted-messages';
 import { unname } from './chat';
 import { eraseFromAreas } from './erase-person';
@@ -11,8 +12,12 @@ export interface ChatErasureDeps extends ErasureServices {
   wakeups: Pick<Wakeups, 'notify'>;
   /** Destroys these keys durably, here and in every backup; returns their number. */
   destroyKeysOf(key_ids: readonly string[]): Promise<number>;
+  /** Empties the rows that name a person without keys, by their keyed hash, until `signal` is aborted. Idempotent. */
+  eraseNamed(hash: string, signal: AbortSignal): Promise<unknown>;
 }
 
+/** Time that the rows that name the persons have; a job empties those of a longer search. */
+const NAMED_MS = 5_000;
 /** Messages per transaction. */
 const TOGETHER = 5_000;
 const DELETE_OWN = deletingMessages(
@@ -23,8 +28,8 @@ const DELETE_OWN = deletingMessages(
 );
 
 /**
- * Destroys the persons' keys, deletes the messages by them, and takes their names off their counts; all that names them
- * elsewhere is unreadable by then, and its rows stay pending for the hourly erasure. Idempotent.
+ * Destroys the persons' keys, deletes the messages by them, takes their names off their counts, and empties the rows
+ * that name them, as far as these are found in a few seconds: the rest stays pending for later erasures. Idempotent.
  */
 export async function eraseFromChats(deps: ChatErasureDeps, subjects: readonly string[]): Promise<ErasedChats> {
   const { db, subject_keys, wakeups } = deps;
@@ -49,7 +54,27 @@ export async function eraseFromChats(deps: ChatErasureDeps, subjects: readonly s
   }
   const erased_profiles = await db.transaction((tx) => unname(tx, key_ids));
   for (const subject of subjects) await eraseFromAreas(deps, personOf(subject));
+  await eraseNamedSoon(deps, hashes);
   return { hashes, erased_profiles, deleted_messages, account_ids: accounts.map(({ account_id }) => account_id) };
+}
+
+/** The names are still being erased when the answer is due. */
+class Late extends Error {}
+
+async function eraseNamedSoon(
+  { eraseNamed }: Pick<ChatErasureDeps, 'eraseNamed'>,
+  hashes: readonly string[],
+): Promise<void> {
+  const signal = AbortSignal.timeout(NAMED_MS);
+  const erased = async () => {
+    for (const hash of hashes) if (!signal.aborted) await eraseNamed(hash, signal);
+  };
+  try {
+    // The job that follows each erasure repeats what is late.
+    await withTimeout(erased(), NAMED_MS, () => new Late());
+  } catch (error) {
+    if (!(error instanceof Late)) throw error;
+  }
 }
 
 function personOf(subject: string): Person {

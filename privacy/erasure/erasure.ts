@@ -27,6 +27,8 @@ export interface ErasureDeps {
   othersRun?(): Promise<boolean>;
   /** Longest wait for running rebuilds, and for checkpoints during a rolling upgrade. Default 10 minutes. */
   patience_ms?: number;
+  /** Ends a pass over the records between two batches; what is left needs another pass. */
+  signal?: AbortSignal;
   /** `what` names the step, while `total` is 0 until its size is known. */
   onProgress?: (progress: { done: number; total: number; what: string }) => void;
 }
@@ -114,6 +116,7 @@ async function sweep(
   from: (partition: number) => number,
 ): Promise<void> {
   for await (const some of recordsOf(deps, hash, topic, from)) {
+    if (deps.signal?.aborted) return;
     // A readable record was sealed under a later key: the person has returned, and a rebuild includes it too.
     const found = some.filter(({ raw }) => raw === ERASED_RAW);
     for (const { id } of found) erased.ids.add(id);
