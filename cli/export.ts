@@ -1,24 +1,23 @@
 import { type Command, Option } from 'commander';
 import { TOPICS } from '../domain/common/records';
-import { readStreamSample } from '../domain/history/stream-samples';
 import type { StoredEvent } from '../engines/event-store/port';
-import { RawJson } from '../lib/json/raw-json';
 import { type ExportBatch, type ExportProgress, readProgress, writeExport } from '../maintenance/archive/export-file';
 import { type Column, columns } from '../maintenance/archive/files/columns';
 import { type Encoder, EXPORT_FORMATS, type ExportFormat, openEncoder } from '../maintenance/archive/files/encoder';
-import { AUDIT_COLUMNS, auditRows, SESSION_COLUMNS, sessionRows } from '../maintenance/archive/files/read-model-rows';
 import {
-  type Place,
-  replayAccount,
-  replayEvents,
-  type ReplayedRecord,
-  replayTopic,
-} from '../maintenance/archive/replay';
+  type Persons,
+  PERSONS,
+  recordColumns,
+  recordRow,
+  TOPIC_OF,
+  type TopicSource,
+} from '../maintenance/archive/files/record-columns';
+import { AUDIT_COLUMNS, auditRows, SESSION_COLUMNS, sessionRows } from '../maintenance/archive/files/read-model-rows';
+import { type Place, replayAccount, replayEvents, replayTopic } from '../maintenance/archive/replay';
 import { collect, type Options as ReplayOptions, placeOfRow, readPlace } from './replay';
 import { runCommand, type Connect, type FullContext } from './runtime/context';
 
 type Row = Record<string, unknown>;
-type Persons = 'hash' | 'clear';
 interface Options extends Pick<ReplayOptions, 'from' | 'to' | 'account' | 'type'> {
   format: ExportFormat;
   output: string;
@@ -26,32 +25,8 @@ interface Options extends Pick<ReplayOptions, 'from' | 'to' | 'account' | 'type'
   persons: Persons;
 }
 
-const TOPIC_OF = {
-  events: TOPICS.platform_events,
-  chat: TOPICS.chat_events,
-  samples: TOPICS.stream_samples,
-} as const;
-type TopicSource = keyof typeof TOPIC_OF;
 const SOURCES = [...Object.keys(TOPIC_OF), TOPICS.domain_events, 'sessions', 'audit'];
 
-const PLACE = [
-  ...columns('integer', 'partition', 'offset'),
-  ...columns('time', 'appended_at'),
-  ...columns('text', 'id', 'account_id', 'type', 'platform'),
-];
-const RECORD = [
-  ...PLACE,
-  ...columns('text', 'external_id'),
-  ...columns('time', 'occurred_at', 'received_at'),
-  ...columns('text', 'person'),
-];
-const SAMPLE = [
-  ...PLACE,
-  ...columns('time', 'occurred_at'),
-  ...columns('text', 'broadcast_id'),
-  ...columns('integer', 'viewer_count', 'follower_count'),
-  ...columns('text', 'category'),
-];
 const EVENT = [
   ...columns('text', 'position', 'stream'),
   ...columns('integer', 'revision'),
@@ -59,13 +34,14 @@ const EVENT = [
   ...columns('time', 'recorded_at'),
 ];
 
+const isTopicSource = (source: string): source is TopicSource => source in TOPIC_OF;
+
 /** Columns of a source; names, texts and raw data only in clear. */
 function columnsOf(source: string, persons: Persons): Column[] {
   const clear = (...names: string[]) => (persons === 'clear' ? columns('text', ...names) : []);
   if (source === 'sessions') return [...SESSION_COLUMNS, ...clear('title')];
   if (source === 'audit') return [...AUDIT_COLUMNS, ...clear('before', 'after')];
-  if (source === 'samples') return [...SAMPLE, ...clear('title')];
-  if (source in TOPIC_OF) return [...RECORD, ...clear('raw')];
+  if (isTopicSource(source)) return recordColumns(source, persons);
   return [...EVENT, ...clear('data', 'metadata')];
 }
 
@@ -83,9 +59,7 @@ export function register(program: Command, connect: Connect<FullContext>): void 
     .addOption(new Option('--type <type>', 'only of this type; repeatable').argParser(collect).default([], 'all'))
     .addOption(new Option('--format <format>', 'how').choices(EXPORT_FORMATS).default('ndjson'))
     .addOption(
-      new Option('--persons <form>', '`clear` adds names, texts and raw data')
-        .choices(['hash', 'clear'])
-        .default('hash'),
+      new Option('--persons <form>', '`clear` adds names, texts and raw data').choices(PERSONS).default('hash'),
     )
     .action((source: string, options: Options) =>
       runCommand(connect, async (context) => {
@@ -160,8 +134,8 @@ async function* rowsOf(
     return;
   }
   const range = { ...(from && { from }), ...(to && { to }), types };
-  if (source in TOPIC_OF) {
-    const topic = TOPIC_OF[source as TopicSource];
+  if (isTopicSource(source)) {
+    const topic = TOPIC_OF[source];
     const of = { ...range, topic, ...(account !== undefined && { account_id: account }) };
     for await (const batch of replayTopic(context, of)) yield batch.map((record) => recordRow(source, record));
     return;
@@ -180,12 +154,4 @@ function timeOf(place: Place | undefined): string | null {
   if (place === undefined) return null;
   if ('number' in place) throw new Error('--from and --to of this source are times');
   return place.time;
-}
-
-function recordRow(source: string, record: ReplayedRecord): Row {
-  if (!('raw' in record)) return { ...record };
-  // Records of older releases name the person in clear.
-  const person = record.subject?.includes(':') === true ? null : record.subject;
-  const row = { ...record, person, raw: new RawJson(record.raw) };
-  return source === 'samples' ? { ...row, ...readStreamSample(record.raw) } : row;
 }

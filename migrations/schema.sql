@@ -842,6 +842,23 @@ create table kick_first_subscriptions (
   constraint kick_first_subscriptions_pkey PRIMARY KEY (channel_id, type)
 );
 
+create table lake_files (
+  engine text not null,
+  topic text not null,
+  partition integer not null,
+  day date not null,
+  from_offset bigint not null,
+  to_offset bigint not null,
+  version bigint not null default 1,
+  written_version bigint not null default 0,
+  rewrite_at timestamp with time zone not null default '-infinity'::timestamp with time zone,
+  persons text not null,
+  accounts uuid[] not null default '{}'::uuid[],
+  constraint lake_files_pkey PRIMARY KEY (engine, topic, partition, day)
+);
+CREATE INDEX lake_files_accounts ON public.lake_files USING gin (accounts);
+CREATE INDEX lake_files_offsets ON public.lake_files USING btree (topic, partition, from_offset, to_offset);
+
 create table late_spans (
   id bigint not null generated always as identity,
   account_id uuid not null,

@@ -4,7 +4,7 @@ import { pipeline, Readable } from 'node:stream';
 import { pipeline as piped } from 'node:stream/promises';
 import { byBytes, checkKey, DEFAULT_CONTENT_TYPE, Meter, Verifier } from './keys';
 import { BlobDamaged, type BlobInfo, type Blobs, type PutOptions } from './port';
-import { removeLeftovers, temporaryName } from './temporary';
+import { removeLeftovers, temporaryName } from '../../lib/files/temporary';
 
 /**
  * End mark of a blob's file, which has the content, then JSON with hash and type, the length of the JSON (4 bytes), and

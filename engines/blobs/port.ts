@@ -36,6 +36,14 @@ export class BlobDamaged extends Error {
   }
 }
 
+/** Files that other programs read as they are; a file is visible whole or not at all. */
+export interface PlainFiles {
+  put(key: string, content: Readable): Promise<void>;
+  /** A missing file is no error. */
+  delete(key: string): Promise<void>;
+  close(): Promise<void>;
+}
+
 /**
  * Large objects by key: `a/b/c`, segments of at most 200 bytes, 900 in all, without `..`, control characters,
  * backslashes and `~`. Never use a key that is a folder of others (`a` next to `a/b`), because S3 servers that store

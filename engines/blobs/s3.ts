@@ -9,7 +9,7 @@ import * as sdk from '@aws-sdk/client-s3';
 import { Upload } from '@aws-sdk/lib-storage';
 import { checkKey, DEFAULT_CONTENT_TYPE, Meter, Verifier } from './keys';
 import { BlobDamaged, type BlobInfo, type Blobs } from './port';
-import { removeLeftovers, temporaryName } from './temporary';
+import { removeLeftovers, temporaryName } from '../../lib/files/temporary';
 
 // Node 20 is supported on purpose; the SDK reads this switch of its warning before it makes its first client.
 process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED ??= 'true';

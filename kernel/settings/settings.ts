@@ -193,6 +193,20 @@ export const SettingsSchema = z.strictObject({
     })
     .prefault({})
     .meta(BLOBS),
+  lake: z
+    .strictObject({
+      url: z
+        .string()
+        .refine(isBlobAddress, 'must be a folder, or s3://KEY:SECRET@host:port/bucket?region=…&tls=false')
+        .optional()
+        .meta({ unset: 'no lake', description: 'Place of the [lake](lake.md): a folder, or as `LUMIO_BLOBS__URL`' }),
+      persons: z
+        .enum(['hash', 'clear'])
+        .default('hash')
+        .describe('`clear` adds names, texts and raw data to the files of the lake'),
+    })
+    .prefault({})
+    .meta(BLOBS),
   history: z
     .strictObject({
       session_grace: duration('5m').describe('Longest gap between two broadcasts of one session of stream history'),

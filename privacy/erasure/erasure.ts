@@ -187,6 +187,14 @@ async function apply(deps: SweepDeps, eraser: RecordEraser, found: readonly Logg
            where d.source = $1 and d.partition = r.partition and d.position = r.position`,
           [eraser.topic, found.map(({ partition }) => partition), found.map(({ offset }) => String(offset))],
         );
+        // No process has the person's keys in memory by the time of the rewriting.
+        await tx.query(
+          `update lake_files f set version = f.version + 1, rewrite_at = now() + interval '1 minute'
+           from unnest($2::integer[], $3::bigint[]) r (partition, place)
+           where f.topic = $1 and f.persons = 'clear' and f.partition = r.partition
+             and r.place >= f.from_offset and r.place < f.to_offset`,
+          [eraser.topic, found.map(({ partition }) => partition), found.map(({ offset }) => offset)],
+        );
         return { rows, messages: changed };
       });
     } catch (error) {

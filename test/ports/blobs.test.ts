@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createFileBlobs } from '../../engines/blobs/files';
 import { parseS3Url } from '../../engines/blobs/s3';
-import { removeLeftovers } from '../../engines/blobs/temporary';
+import { removeLeftovers } from '../../lib/files/temporary';
 import { blobsContract } from '../contracts/blobs';
 
 const folder = () => mkdtempSync(join(tmpdir(), 'lumio-blobs-'));

@@ -73,6 +73,7 @@ const NOTHING_PERSONAL: Readonly<Record<string, readonly string[]>> = {
     'session_claims',
     'session_row_counts',
     'late_spans',
+    'lake_files',
     'counted_events',
     'merged_sessions',
     'pending_session_merges',

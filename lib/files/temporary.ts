@@ -13,6 +13,6 @@ export async function removeLeftovers(folder: string, prefix = ''): Promise<void
     const began_at = Number(/^(\d{13})-/.exec(name.slice(prefix.length))?.[1]);
     if (!name.startsWith(prefix) || !(Date.now() - began_at > DAY_MS)) continue;
     // In a shared folder the entry may be another user's, or not a file: it stays then, and the start continues.
-    await rm(join(folder, name), { force: true }).catch(() => undefined);
+    await rm(join(folder, name), { recursive: true, force: true }).catch(() => undefined);
   }
 }
