@@ -52,7 +52,7 @@ async function openFolder(): Promise<string> {
 }
 
 /** Removes files of processes that were killed. */
-export const removeUnsorted = (): Promise<void> => removeLeftovers(tmpdir(), PREFIX);
+export const removeUnsorted = (): Promise<void> => removeLeftovers(tmpdir(), PREFIX, true);
 
 /** Stable, so that rows of an account keep their order. */
 const sorted = (lines: Line[]): Line[] =>
