@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { command, conflict, invalid, patch, permission, put, type Refuse } from '../../app/operation';
 import { layers, layersStream, MAX_CONFIGS_BYTES, MAX_LAYERS, type Layers } from '../../domain/studio/layers';
-import { configProblem, layerSettings, widgetType } from '../../domain/studio/widget-types';
+import { configProblem, layerSettings } from '../../domain/studio/widget-types';
 import type { JsonObject } from '../../lib/json/json';
 import { inOrder, OverlayLayers, type OverlayLayer } from '../../views/studio/overlays';
 import { editableOverlay, NOT_AN_EDITOR, OVERLAY_NOT_FOUND, OVERLAYS, shownName } from './overlay-parts';
@@ -36,9 +36,9 @@ const edits = {
 } as const;
 
 function checkedConfig(type: string, given: JsonObject, refuse: Refuse<typeof LAYER_ERRORS>): string {
-  const found = widgetType(type);
-  if (found === undefined || found.type !== type) throw refuse('UNKNOWN_TYPE', { type: type.slice(0, 100) });
-  const problem = configProblem(layerSettings(found), given);
+  const settings = layerSettings(type);
+  if (settings === undefined) throw refuse('UNKNOWN_TYPE', { type: type.slice(0, 100) });
+  const problem = configProblem(settings, given);
   if (problem !== null) throw refuse('BAD_CONFIG', { problem });
   return JSON.stringify(given);
 }

@@ -25,7 +25,7 @@ export const AlertRules = z
 
 /** A member of a widget's config, in the form of an extension's manifest. Source: spec extra-facts §27. */
 export interface ConfigField {
-  type: 'string' | 'number' | 'boolean' | 'color' | 'select' | 'list' | 'instant' | 'upload' | 'alerts';
+  type: 'string' | 'number' | 'boolean' | 'color' | 'select' | 'list' | 'instant' | 'upload' | 'alerts' | 'code';
   label: string;
   default: string | number | boolean | readonly string[] | Readonly<Record<string, never>> | null;
   /** Of a `select`. */
@@ -35,7 +35,7 @@ export interface ConfigField {
   max?: number;
 }
 
-/** Content that widgets and layers draw. Source: spec extra-facts §8; `custom` is of layers alone. */
+/** Content that widgets and layers draw. Source: spec extra-facts §8. */
 export const DRAWN_TYPES = [
   ...(['chat', 'alerts', 'event_list', 'text', 'image', 'timer', 'music', 'browser_source'] as const),
 ] as const;
@@ -218,10 +218,19 @@ const BY_WORD = new Map(WIDGET_TYPES.flatMap((type) => [[type.slug, type] as con
 /** A type by its word or its slug. */
 export const widgetType = (word: string): WidgetType | undefined => BY_WORD.get(word);
 
-/** The settings of a layer of this type. */
-export const layerSettings = ({ config_schema }: WidgetType): Pick<WidgetType, 'config_schema'> => ({
-  config_schema: { ...config_schema, ...PLACE },
-});
+/** Members of a custom layer's config that are code. */
+export const CUSTOM_CODE = ['html', 'css', 'js'] as const;
+const CUSTOM: Pick<WidgetType, 'config_schema'> = {
+  config_schema: Object.fromEntries(
+    CUSTOM_CODE.map((name) => [name, { type: 'code', label: name.toUpperCase(), default: '' }]),
+  ),
+};
+
+/** The settings of a layer of this type, which is the word of a widget's type or `custom`; undefined of another. */
+export function layerSettings(type: string): Pick<WidgetType, 'config_schema'> | undefined {
+  const found = type === 'custom' ? CUSTOM : WIDGET_TYPES.find((one) => one.type === type);
+  return found && { config_schema: { ...found.config_schema, ...PLACE } };
+}
 
 /** JSON of a config. */
 export const MAX_CONFIG_BYTES = 64 * 1024;
@@ -241,6 +250,7 @@ export function configProblem({ config_schema }: Pick<WidgetType, 'config_schema
 }
 
 const WORDS: Partial<Record<ConfigField['type'], string>> = {
+  code: 'a text',
   list: 'a list of at most 100 texts',
   instant: 'an RFC 3339 time or null',
   upload: 'the id of an upload or null',
@@ -249,6 +259,8 @@ const WORDS: Partial<Record<ConfigField['type'], string>> = {
 
 function fits({ type, options, min = -Infinity, max = Infinity }: ConfigField, value: unknown): boolean {
   switch (type) {
+    case 'code':
+      return typeof value === 'string';
     case 'string':
       return typeof value === 'string' && value.length <= MAX_TEXT;
     case 'color':

@@ -2,6 +2,15 @@
 // its token.
 import { createPrivateKey, randomUUID, sign } from 'node:crypto';
 
+/** Shows what a custom layer reaches of its page, and the types of its messages. */
+const CUSTOM = `
+  const shown = document.querySelector('#shown');
+  const reached = [() => parent.document, () => localStorage, () => parent.location.hash].filter((reach) => {
+    try { reach(); return true; } catch { return false; }
+  });
+  shown.textContent = self.origin + ' reaches ' + reached.length + ' ' + typeof RTCPeerConnection;
+  addEventListener('message', ({ data }) => { shown.textContent += ' ' + data.event_type; });`;
+
 /** Creates an overlay with a chat, alerts and an event list; returns its page's path and what controls it. */
 export async function madeOverlay(credentials) {
   const made = await call(credentials, 'POST', '/v1/overlays', {});
@@ -9,6 +18,7 @@ export async function madeOverlay(credentials) {
     { type: 'chat', config: { x: 0, y: 400, width: 600, height: 300 } },
     { type: 'alerts', config: { x: 300, y: 0, width: 600, height: 200 } },
     { type: 'event_list', config: { x: 900, y: 400, width: 300, height: 300 } },
+    { type: 'custom', config: { html: '<p id="shown"></p>', css: '#shown { color: red }', js: CUSTOM } },
     { type: 'text', config: { template: 'Newest: {{last_follower}}', x: 900, y: 0 } },
   ];
   await call(credentials, 'PUT', `/v1/overlays/${made.id}/layers`, { revision: 0, layers });
@@ -18,7 +28,7 @@ export async function madeOverlay(credentials) {
 export const overlayPage = (credentials, { id }) =>
   async function use(page) {
     await page.locator('html[data-state="open"]').waitFor();
-    await page.locator('.layer').nth(3).waitFor({ state: 'attached' });
+    await page.locator('.layer').nth(4).waitFor({ state: 'attached' });
     const broadcaster = { user_id: Number(credentials.connections.kick.platform_channel_id), username: 'demo' };
     const sender = { user_id: 77, username: 'viewer_77', is_anonymous: false, channel_slug: 'viewer-77' };
     const said = { message_id: 'm-1', broadcaster, sender, content: 'Hello <b>there</b>', emotes: null };
@@ -28,6 +38,8 @@ export const overlayPage = (credentials, { id }) =>
     await kick(credentials, 'channel.followed', { broadcaster, follower });
     await page.locator('.alert', { hasText: 'follower_78 is following now!' }).waitFor();
     await page.locator('.text', { hasText: 'Newest: follower_78' }).waitFor();
+    const custom = page.frameLocator('iframe.custom').locator('#shown');
+    await custom.filter({ hasText: /^null reaches 0 undefined .*chat:message .*kick:follower/ }).waitFor();
     const rows = page.locator('.events li', { hasText: 'follower_78' });
     if ((await rows.count()) !== 1) throw new Error(`the follow is shown ${await rows.count()} times`);
     const metadata = { reason: 'spam', created_at: new Date().toISOString(), expires_at: null };

@@ -86,17 +86,20 @@ test('files of layers are linked while they are there, and those of others never
   const { revision } = await put([]);
   const client = await source();
   const alerts = { 'kick:follower': { sound_id, variations: [{ min_amount: 5, upload_id: theirs }] } };
+  const coded = await uploadedImage(server.base_url, access_token);
+  const addresses = [coded, theirs].map((id) => `url(/v1/uploads/${id}/content)`);
   const layers = [
+    { type: 'custom', config: { css: addresses.join(), js: 'x'.repeat(20_000) } },
     { type: 'image', config: { upload_id } },
     { type: 'alerts', config: { alerts } },
   ];
   expect((await owner.send('PUT', path, { revision, layers })).status).toBe(200);
   const linked = await client.next(({ data }) => upload_id in linksOf(data), 'the links');
-  expect(Object.keys(linksOf(linked.data)).sort()).toEqual([upload_id, sound_id].sort());
+  expect(Object.keys(linksOf(linked.data)).sort()).toEqual([upload_id, sound_id, coded].sort());
   for (const url of Object.values(linksOf(linked.data))) expect((await fetch(server.base_url + url)).status).toBe(200);
   expect((await owner.send('DELETE', `/v1/uploads/${upload_id}`, undefined)).status).toBe(204);
   const again = await source();
-  expect(Object.keys(linksOf((await next(again, 'overlay:update')).data))).toEqual([sound_id]);
+  expect(Object.keys(linksOf((await next(again, 'overlay:update')).data)).sort()).toEqual([sound_id, coded].sort());
   client.end();
   again.end();
 });

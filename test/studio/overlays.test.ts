@@ -115,6 +115,7 @@ describe('layers', () => {
 
   test.each([
     ['an unknown type', [{ type: 'hologram' }], 'none of the types'],
+    ['code that is no text', [{ type: 'custom', config: { js: 1 } }], 'config.js must be a text'],
     ['a foreign setting', [{ type: 'text', config: { html: '' } }], 'not a setting'],
     ['an id of none', [{ ...TEXT, id: '0190f3a0-0000-7000-8000-000000000000' }], 'has no layer'],
     ['too many', Array.from({ length: 101 }, () => TEXT), 'at most 100 layers'],

@@ -3,6 +3,9 @@ import { Chat } from '../../web/source/chat';
 import { Stage } from '../../web/source/stage';
 import type { AlertControl, DrawnEvent, PageState } from '../../web/source/types';
 
+/** Elements that were moved, or inserted. */
+const moved: unknown[] = [];
+
 /** Members of an element that the drawings of a page use. */
 class Element {
   className = '';
@@ -22,6 +25,12 @@ class Element {
       one.parent = this;
       this.children.push(one);
     }
+  }
+  insertBefore(added: Element, next: Element | null): void {
+    added.remove();
+    added.parent = this;
+    this.children.splice(next === null ? this.children.length : this.children.indexOf(next), 0, added);
+    moved.push(added);
   }
   remove(): void {
     const siblings = this.parent?.children ?? [];
@@ -75,6 +84,18 @@ test('a text has the names of the account after a gap of the connection', () => 
   expect(text()).toBe('ada');
   stage.update({ ...state, revision: 1, layers: [newest], labels: labels('bob') });
   expect(text()).toBe('bob');
+});
+
+test('a layer that keeps its place is not moved by a change of others', () => {
+  const root = new Element();
+  const stage = new Stage(root as unknown as HTMLElement);
+  const layer = (id: string, sort_order: number) => ({ ...newest, id, sort_order });
+  stage.update({ ...state, revision: 1, layers: [layer('a', 1), layer('b', 2)], labels: labels('ada') });
+  const [first, second] = root.children;
+  moved.length = 0;
+  stage.update({ revision: 2, changed: [layer('c', 0)] });
+  expect(moved).toEqual([root.children[0]]);
+  expect(root.children.slice(1)).toEqual([first, second]);
 });
 
 test('a chat whose lines are hidden after a time keeps no lines that have left it', () => {

@@ -1,6 +1,7 @@
 import { element } from '../dom';
 import { Alerts } from './alerts';
 import { Chat } from './chat';
+import { Custom } from './custom';
 import { Image } from './image';
 import { EventList, Music, Text, Timer } from './lists';
 import type { AlertControl, DrawnEvent, Drawing, Labels, Layer, PageState } from './types';
@@ -13,11 +14,13 @@ const DRAWINGS: Readonly<Record<string, () => Drawing>> = {
   timer: () => new Timer(),
   music: () => new Music(),
   image: () => new Image(),
+  custom: () => new Custom(),
 };
 const EVENT_TYPES: ReadonlySet<string> = new Set(['alerts', 'event_list']);
 
 /** Types that draw a forwarded message. */
 function drawnBy(event_type: string, type: string): boolean {
+  if (type === 'custom') return true;
   if (event_type.startsWith('chat:')) return type === 'chat';
   if (event_type === 'spotify:now-playing') return type === 'music';
   return EVENT_TYPES.has(type);
@@ -139,7 +142,11 @@ export class Stage {
 
   private arrange(): void {
     const inOrder = [...this.drawn.values()].sort((a, b) => a.layer.sort_order - b.layer.sort_order);
-    this.root.append(...inOrder.map(({ frame }) => frame));
+    // A layer that stays in its place is not moved: a moved custom layer begins again.
+    inOrder.forEach(({ frame }, index) => {
+      const there = this.root.children[index] ?? null;
+      if (there !== frame) this.root.insertBefore(frame, there);
+    });
   }
 
   private resize({ width, height, background }: Update): void {
