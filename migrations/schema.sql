@@ -2916,6 +2916,27 @@ AS $function$
   from outbox_heads
 $function$;
 
+-- function outbox_removals, version 1
+CREATE OR REPLACE FUNCTION public.outbox_removals(p_channel text, p_seq bigint, p_window interval)
+ RETURNS TABLE(seq bigint, event_type text, data text)
+ LANGUAGE plpgsql
+ STABLE
+ SET enable_seqscan TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET jit TO 'off'
+AS $function$
+#variable_conflict use_column
+begin
+  return query
+  select o.seq, o.event_type, o.data from outbox o
+  where o.channel = p_channel and o.seq > p_seq and o.created_at > statement_timestamp() - p_window
+    and (o.event_type in ('chat:delete', 'chat:clear_user')
+      -- Behind `{"id":"` and a UUID.
+      or substr(o.data, 45, 21) in (',"type":"chat:erased"', ',"payload":"[erased]"'))
+  order by o.seq;
+end
+$function$;
+
 -- function outbox_shard, version 1
 CREATE OR REPLACE FUNCTION public.outbox_shard(p_channel text)
  RETURNS integer

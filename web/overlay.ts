@@ -59,7 +59,7 @@ function start(token: string): void {
       if (event_type === `${kind}:update`) update(data);
       else stage.take(event_type, data);
     },
-    { onEnded: () => client.close() },
+    { onSubscribed: (accepted) => stage.subscribed(accepted), onEnded: () => client.close() },
   );
 }
 

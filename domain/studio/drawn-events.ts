@@ -1,5 +1,6 @@
 import type { Json } from '../../lib/json/json';
 import { memberAt, parsedJson } from '../../lib/json/paths';
+import { ERASED_RAW } from '../common/records';
 import { cut } from './names';
 
 /** An event as pages draw it: these members alone, never the vendor's payload. */
@@ -19,6 +20,7 @@ export interface DrawnEvent {
   created_at: string;
 }
 
+const ERASED = JSON.parse(ERASED_RAW) as string;
 const MAX_TEXT = 500;
 const paths = (...all: string[]): readonly (readonly string[])[] => all.map((path) => path.split('.'));
 
@@ -82,9 +84,10 @@ interface ShownEvent {
 
 /**
  * An event of an account's channel for drawing; null of one that no page draws: a recipient's own event of a gift of
- * many, and what happened in another room of a shared chat.
+ * many, what happened in another room of a shared chat, and one whose content was erased.
  */
 export function drawnEvent({ id, type, platform, payload, created_at }: ShownEvent): DrawnEvent | null {
+  if (payload === ERASED) return null;
   if (typeof memberAt(payload, ['sub_gift', 'community_gift_id']) === 'string') return null;
   const notice = memberAt(payload, ['notice_type']);
   if (typeof notice === 'string' && notice.startsWith('shared_chat_')) return null;

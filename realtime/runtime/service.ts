@@ -104,7 +104,12 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
     saturated: () => hub.fan_out.saturated,
   });
   // A person was erased: their frames must not be sent again from memory.
-  const end_erasures = deps.wakeups.on('messages-erased', () => hub.forgetHistories());
+  const end_erasures = deps.wakeups.on('messages-erased', () => {
+    hub.forgetHistories();
+    forwarding
+      .removeErased()
+      .catch((error: unknown) => log.error({ err: error }, 'open pages may show what was erased'));
+  });
   const resume_window_ms = deps.settings.realtime.resume_window;
   const { relay, db, presence: store } = deps;
   const older_nodes_connected = olderNodesConnected(deps.older_nodes_connected);
@@ -117,7 +122,7 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
   const services: ChannelServices = { db: deps.db, features, fileLink, rooms, streamSnapshot };
   const gates = new ChannelAuthorizers({ families, services, features, permissions_on });
   const open = (channel: string) => subscriptions.open(channel);
-  const forwarding = new Forwarding({ hub, families, services, features, open, log });
+  const forwarding = new Forwarding({ hub, families, services, features, open, outbox, log });
   hub.onSweep = (now) => forwarding.sweep(now);
   const subscriptions: Subscriptions = new Subscriptions({
     forwarding,

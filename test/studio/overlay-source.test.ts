@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { Client } from '../support/realtime';
 import { uploadedImage } from '../support/uploaded-image';
 import { uploadedSound } from '../support/uploaded-sound';
@@ -151,6 +152,82 @@ test('a ban is forwarded without its moderator', async () => {
   const clear = await next(client, 'chat:clear_user');
   expect(clear.data).toEqual({ type: 'chat:clear_user', platform: 'kick', platform_user_id: '77', action: 'ban' });
   client.end();
+});
+
+/** A message among those of the account's chat, by a projector. */
+async function inChat(event_type: string, data: object) {
+  const { db } = server.database!;
+  const message = [[`chat:${account_id}`], [event_type], [JSON.stringify({ id: randomUUID(), ...data })]];
+  await db.query('select outbox_write($1, $2, $3)', message);
+  await db.query(`select pg_notify('lumio_wakeups', 'test outbox')`);
+}
+
+test('a source resumes after its last message, in each of its sources, without what was removed meanwhile', async () => {
+  await put(['chat', 'event_list']);
+  const client = await source();
+  await next(client, 'overlay:update');
+  await said('r-1', 'before', 81);
+  const seen = await next(client, 'chat:message');
+  client.end();
+  await said('r-2', 'deleted', 81);
+  await said('r-3', 'kept', 81);
+  await said('r-4', 'cleared', 82);
+  await vendors.kickFollow(4_801);
+  const tip = { event_type: 'streamelements:tip', raw: { data: { amount: 7, displayName: 'Eve' } } };
+  expect((await owner.send('POST', '/v1/events/test', tip)).status).toBe(200);
+  await inChat('chat:delete', { type: 'chat:delete', platform_message_id: 'r-2', deleted_by: null });
+  await inChat('chat:clear_user', { type: 'chat:clear_user', platform: 'kick', platform_user_id: '82', action: 'ban' });
+  const again = await Client.open(server.ws_url, overlay.access_token);
+  expect(await again.subscribe(channel(), seen.id)).toMatchObject({ id: seen.id, recovered: true });
+  await next(again, 'chat:clear_user');
+  await next(again, 'kick:follower');
+  await said('r-5', 'after', 81);
+  const last = await again.next(({ data }) => data?.message === 'after', 'the newest message');
+  const shown = again.messages.filter(({ channel: name }) => name === channel());
+  expect(shown.slice(0, 2).map(({ type, event_type }) => event_type ?? type)).toEqual(['subscribed', 'overlay:update']);
+  const lines = shown.filter(({ event_type }) => event_type === 'chat:message').map(({ data }) => data!.message);
+  expect(lines).toEqual(['kept', 'after']);
+  expect(JSON.stringify(shown.slice(2))).not.toMatch(/Eve|deleted"|cleared"|before/);
+  const repeated = await again.subscribe(channel());
+  expect(repeated.id).toBe(last.id);
+  again.end();
+  const third = await Client.open(server.ws_url, overlay.access_token);
+  expect(await third.subscribe(channel(), last.id)).toMatchObject({ recovered: true });
+  await next(third, 'overlay:update');
+  expect(await third.subscribe(`sounds:${account_id}`)).toMatchObject({ type: 'subscribed' });
+  expect(third.messages.filter(({ event_type }) => event_type === 'chat:message')).toEqual([]);
+  third.end();
+  const [own, , ...others] = seen.id!.split('.');
+  for (const since of [own!, `${seen.id}.0`, [own, 99_999, ...others].join('.'), 'x']) {
+    const lost = await Client.open(server.ws_url, overlay.access_token);
+    expect([since, (await lost.subscribe(channel(), since)).recovered]).toEqual([since, false]);
+    lost.end();
+  }
+});
+
+test('erased messages leave open pages, and pages that resume', async () => {
+  await put(['chat', 'event_list']);
+  const client = await source();
+  await next(client, 'overlay:update');
+  await said('e-1', 'to be erased', 83);
+  const seen = await next(client, 'chat:message');
+  await vendors.kickFollow(4_802);
+  const follow = await next(client, 'kick:follower');
+  const { id } = seen.data as unknown as { id: string };
+  const { id: event_id } = follow.data as unknown as { id: string };
+  const { db } = server.database!;
+  const erase = `update outbox set data = $2 where left(data, 44) = '{"id":"' || $1 || '"'`;
+  await db.query(erase, [id, JSON.stringify({ id, type: 'chat:erased' })]);
+  await db.query(erase, [event_id, JSON.stringify({ id: event_id, payload: '[erased]', platform: 'kick' })]);
+  await db.query(`select pg_notify('lumio_wakeups', 'test messages-erased')`);
+  expect((await next(client, 'chat:erased')).data).toEqual({ id });
+  expect((await next(client, 'event:erased')).data).toEqual({ id: event_id });
+  client.end();
+  const again = await Client.open(server.ws_url, overlay.access_token);
+  expect(await again.subscribe(channel(), follow.id)).toMatchObject({ recovered: true });
+  expect((await next(again, 'chat:erased')).data).toEqual({ id });
+  expect((await next(again, 'event:erased')).data).toEqual({ id: event_id });
+  again.end();
 });
 
 test('nothing is forwarded that no visible layer draws, and a new layer draws from then on', async () => {

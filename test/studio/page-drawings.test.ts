@@ -98,6 +98,29 @@ test('a layer that keeps its place is not moved by a change of others', () => {
   expect(root.children.slice(1)).toEqual([first, second]);
 });
 
+test('a chat keeps its lines when all that was missed follows, and none after a gap', () => {
+  jest.useFakeTimers();
+  const root = new Element();
+  const stage = new Stage(root as unknown as HTMLElement);
+  const first = { ...state, revision: 1, layers: [{ ...newest, type: 'chat', config: {} }], labels: labels('ada') };
+  const lines = () => root.children[0]!.children[0]!.children.length;
+  const take = (id: string, event_type = 'chat:message') => {
+    stage.take(event_type, { id, platform: 'kick', username: 'ada', message: 'Hi' });
+    jest.runAllTimers();
+  };
+  stage.update(first);
+  take('1');
+  take('2');
+  stage.subscribed({ recovered: true });
+  stage.update(first);
+  expect(lines()).toBe(2);
+  take('1', 'chat:erased');
+  expect(lines()).toBe(1);
+  stage.subscribed({ recovered: false });
+  stage.update(first);
+  expect(lines()).toBe(0);
+});
+
 test('a chat whose lines are hidden after a time keeps no lines that have left it', () => {
   jest.useFakeTimers();
   const chat = new Chat();

@@ -33,6 +33,7 @@ export class Chat implements Drawing {
     if (event_type === 'chat:delete') this.remove((line) => line.platform_message_id === data.platform_message_id);
     else if (event_type === 'chat:clear_user')
       this.remove((line) => line.platform === data.platform && line.platform_user_id === data.platform_user_id);
+    else if (event_type === 'chat:erased') this.remove((line) => line.id === data.id);
     else if (event_type === 'chat:message') this.add(data as unknown as ChatLine);
   }
 
@@ -73,11 +74,13 @@ export class Chat implements Drawing {
     if (next < Infinity) this.hiding = window.setTimeout(() => this.hide(), next - now);
   }
 
-  private remove(is: (line: Pick<ChatLine, 'platform' | 'platform_user_id' | 'platform_message_id'>) => boolean): void {
+  private remove(
+    is: (line: Pick<ChatLine, 'id' | 'platform' | 'platform_user_id' | 'platform_message_id'>) => boolean,
+  ): void {
     this.waiting = this.waiting.filter((line) => !is(line));
     for (const row of [...this.element.children] as HTMLElement[]) {
-      const { platform = '', user = '', message = '' } = row.dataset;
-      if (is({ platform, platform_user_id: user, platform_message_id: message })) row.remove();
+      const { id = '', platform = '', user = '', message = '' } = row.dataset;
+      if (is({ id, platform, platform_user_id: user, platform_message_id: message })) row.remove();
     }
   }
 
@@ -90,6 +93,7 @@ function rowOf(line: ChatLine): HTMLElement {
   const name = element('span', 'name', line.display_name || line.username);
   if (line.color && /^#[0-9a-f]{6}$/i.test(line.color)) name.style.color = line.color;
   const row = element('li', '', name, ' ', ...partsOf(line));
+  row.dataset.id = line.id ?? '';
   row.dataset.platform = line.platform;
   row.dataset.user = line.platform_user_id ?? '';
   row.dataset.message = line.platform_message_id ?? '';

@@ -23,7 +23,12 @@ export class EventList implements Drawing {
   }
 
   take(event_type: string, data: Record<string, unknown>): void {
-    this.add(event_type, data as unknown as DrawnEvent);
+    if (event_type === 'event:erased') this.remove(data.id);
+    else this.add(event_type, data as unknown as DrawnEvent);
+  }
+
+  private remove(id: unknown): void {
+    for (const row of [...this.element.children] as HTMLElement[]) if (row.dataset.id === id) row.remove();
   }
 
   private add(event_type: string, event: DrawnEvent): void {

@@ -39,6 +39,8 @@ interface Update {
 /** The layers of an overlay, in their order. */
 export class Stage {
   private readonly drawn = new Map<string, { layer: Layer; drawing: Drawing; frame: HTMLElement }>();
+  /** All messages since the state before are there, or follow. */
+  private is_whole = false;
   private revision = -1;
   private state: PageState = {
     labels: { last_follower: null, last_tip: null, song: null },
@@ -51,6 +53,11 @@ export class Stage {
   private early: [string, Record<string, unknown>][] | null = [];
 
   constructor(private readonly root: HTMLElement) {}
+
+  /** A subscription was accepted; `recovered`: without a gap since the one before. */
+  subscribed({ recovered }: { recovered: boolean }): void {
+    this.is_whole = recovered;
+  }
 
   /** The whole state, which replaces the layers, or a change of them. */
   update({ revision, layers, changed, removed, ...sent }: Update & Partial<PageState>): void {
@@ -105,7 +112,7 @@ export class Stage {
     for (const id of [...this.drawn.keys()]) if (!kept.has(id)) this.remove(id);
     for (const layer of layers) this.put(layer);
     for (const { drawing } of this.drawn.values()) {
-      drawing.begin?.(this.state);
+      if (!this.is_whole) drawing.begin?.(this.state);
       drawing.link?.(this.state.assets);
       drawing.label?.(this.state.labels);
     }

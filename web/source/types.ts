@@ -11,6 +11,7 @@ export interface Layer {
 }
 
 export interface ChatLine {
+  id?: string;
   platform: string;
   platform_message_id?: string | null;
   platform_user_id?: string | null;
@@ -57,7 +58,7 @@ export interface Drawing {
   configure(config: Record<string, unknown>): void;
   /** A forwarded message. */
   take?(event_type: string, data: Record<string, unknown>): void;
-  /** The state of the account after a reconnection. */
+  /** The state of the account, after a gap of the connection too: messages are missing before it. */
   begin?(state: PageState): void;
   /** Links to files by their ids. */
   link?(assets: Readonly<Record<string, string>>): void;

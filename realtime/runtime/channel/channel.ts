@@ -2,8 +2,11 @@ import { Signal } from '../../../lib/async/signal';
 import type { Span } from '../../../engines/tracing/port';
 import type { StoredMessage } from '../relay/envelopes';
 import type { History } from './history';
-import { channelEpoch } from './ids';
+import { channelEpoch, messageId } from './ids';
 import type { Session } from '../session/session';
+
+/** Seqs of the channels that are forwarded to one, in a fixed order; replaced, never changed. */
+export type Places = readonly number[];
 
 /** Session on a channel. */
 export class Subscription {
@@ -18,12 +21,16 @@ export class Subscription {
   at = -1;
   /** True for a replay after a full queue, which must keep making progress, unlike one after a resume. */
   fell_back = false;
+  /** False until it has its beginning, on a channel whose beginning comes before all else. */
+  begun = true;
 
   constructor(
     readonly session: Session,
     readonly channel: Channel,
     /** Last seq sent by a replay, and the one at which it went live: from then on it stands where its channel does. */
     public seq: number,
+    /** Like `seq`, of the channels that are forwarded to its own; null where none are. */
+    public places: Places | null = null,
   ) {}
 }
 
@@ -35,6 +42,8 @@ export interface Gathering {
   first: number;
   /** Seq of the channel before the first of them. */
   before: number;
+  /** Places in the forwarded channels before the first of them; null where none are. */
+  places: Places | null;
   /** Index of the last one whose message is not stored; -1 while all are. */
   transient: number;
   /** Some of them are of stored messages. */
@@ -91,6 +100,8 @@ export class Channel {
   stored_due = 0;
   empty_since = 0;
   tap: ChannelTap | null = null;
+  /** How far the channels are that are forwarded to this one; null where none are. */
+  forwarded: { readonly places: Places } | null = null;
   gone = false;
   /** Raised with each move; null while nobody waits for one. */
   private moved: Signal | null = null;
@@ -115,6 +126,11 @@ export class Channel {
   moveTo(seq: number): void {
     this.seq = seq;
     this.moved?.raise();
+  }
+
+  /** The id of a message that is sent at `seq`, or after which the channel stands there. */
+  idAt(seq: number, places: Places | null = this.forwarded?.places ?? null): string {
+    return messageId(this.epoch, seq, places);
   }
 
   /** This node lets go of it. */
@@ -146,6 +162,7 @@ export class Channel {
     this.remove(subscription);
     subscription.state = 'live';
     subscription.seq = this.seq;
+    subscription.places = this.forwarded?.places ?? null;
     subscription.from = this.frames;
     subscription.at = this.live.push(subscription) - 1;
   }

@@ -1,5 +1,5 @@
 import type { Span } from '../../../engines/tracing/port';
-import type { Channel, Gathering, Outgoing, Subscription } from '../channel/channel';
+import type { Channel, Gathering, Outgoing, Places, Subscription } from '../channel/channel';
 import { LoopLoad } from './loop-load';
 import type { Chunk } from '../session/send-queue';
 
@@ -61,7 +61,8 @@ export class FanOut {
     if (full && (full.frames.length >= CHUNK_MESSAGES || full.bytes + bytes.length > CHUNK_BYTES)) this.seal(channel);
     if (channel.gathering === null) {
       const { frames: first, seq: before } = channel;
-      channel.gathering = { frames: [], bytes: 0, first, before, transient: -1, stored: false, spans: null };
+      const places = channel.forwarded?.places ?? null;
+      channel.gathering = { frames: [], bytes: 0, first, before, places, transient: -1, stored: false, spans: null };
       if (!full) this.dirty.push(channel);
     }
     const { gathering } = channel;
@@ -85,6 +86,14 @@ export class FanOut {
   place({ state, seq, channel }: Subscription): number {
     if (state === 'replaying') return seq;
     return channel.gathering === null ? channel.seq : Math.max(channel.gathering.before, seq);
+  }
+
+  /** Like {@link place}, in the channels that are forwarded; null where none are. */
+  places({ state, from, places, channel }: Subscription): Places | null {
+    const { gathering, forwarded } = channel;
+    if (forwarded === null || state === 'replaying') return places;
+    if (gathering === null) return forwarded.places;
+    return from > gathering.first ? places : gathering.places;
   }
 
   /** True while the backlog of writes is large enough that the tail should wait. */

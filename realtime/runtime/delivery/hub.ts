@@ -80,11 +80,13 @@ export class Hub {
       this.forget(channel, 'CHANNEL_DROPPED');
       return;
     }
-    const bytes = textFrame(storedMessageText(channel.message_type, channel.epoch, message));
-    this.fan_out.add(channel, bytes, false);
+    const bytes = textFrame(storedMessageText(channel.message_type, channel.idAt(message.seq), message));
+    // The history of a channel that others are forwarded to is not its messages alone.
+    const is_whole = channel.forwarded === null;
+    this.fan_out.add(channel, bytes, !is_whole);
     if (this.tracing.on && message.trace) this.trace(channel, message.trace);
     channel.moveTo(message.seq);
-    this.history_bytes += (channel.history ??= new History()).add(historyEntry(message, bytes));
+    if (is_whole) this.history_bytes += (channel.history ??= new History()).add(historyEntry(message, bytes));
     if (this.history_bytes > History.BUDGET) this.trimHistories();
     channel.tap?.stored(message);
   }
@@ -98,6 +100,11 @@ export class Hub {
     this.fan_out.trace(channel, this.tracing.start(`push ${family}`, { kind: 'producer', parent, attributes }));
   }
 
+  /** A message of another channel, to live subscribers; those who read what they missed will find it there. */
+  forwarded(channel: Channel, text: string): void {
+    this.fan_out.add(channel, textFrame(text), true);
+  }
+
   /** A message that is not stored: to everybody who is there, also those who still read their history. */
   transient(name: string, text: string): void {
     const channel = this.channels.get(name);
@@ -109,7 +116,8 @@ export class Hub {
     if (channel.replaying === null) return;
     const chunk: Chunk = { bytes, count: 1, channel: name, before: channel.seq, transient: true };
     for (const subscription of [...channel.replaying]) {
-      if (subscription.state === 'replaying' && this.room.offer(subscription, chunk)) subscription.session.pump();
+      const { state, begun, session } = subscription;
+      if (state === 'replaying' && begun && this.room.offer(subscription, chunk)) session.pump();
     }
   }
 

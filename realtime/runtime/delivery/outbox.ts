@@ -28,6 +28,9 @@ export interface TailPage {
   more: boolean;
 }
 
+/** A deletion, or a message whose content was erased. */
+export type Removal = Pick<StoredMessage, 'seq' | 'event_type' | 'data'>;
+
 /** The last row of outbox_tail: see there. */
 interface Sum {
   id: number;
@@ -144,6 +147,14 @@ export class Outbox {
       this.shared.set(key, reading);
     }
     return reading;
+  }
+
+  /** Messages of a channel after `seq` that remove others, within the resume window; oldest first. */
+  removals(channel: string, seq: number): Promise<Removal[]> {
+    const values = [channel, seq, `${this.resume_window_ms} milliseconds`];
+    return this.limited(() =>
+      this.db.query<Removal>('select * from outbox_removals($1, $2, $3)', values, 'realtime_removals'),
+    );
   }
 
   private async limited<T>(work: () => Promise<T>): Promise<T> {

@@ -2,14 +2,24 @@ import type { FeatureFlags } from '../../../app/services';
 import type { Logger } from '../../../engines/log/port';
 import type { Forwards } from '../../../kernel/channel';
 import type { Json } from '../../../lib/json/json';
-import type { Channel } from '../channel/channel';
-import { eventText } from '../relay/envelopes';
-import { SOURCES, type Source } from './sources';
+import { Signal } from '../../../lib/async/signal';
+import type { Channel, Places } from '../channel/channel';
+import type { Outbox } from '../delivery/outbox';
+import { eventText, storedMessageText } from '../relay/envelopes';
+import { LOOKED_BACK, MissedMessages, type Track } from './missed';
+import { removalsIn } from './removals';
+import { SOURCES, type Drawn, type Source } from './sources';
 
 export interface AccountPagesDeps {
   features: FeatureFlags;
   open(channel: string): Promise<Channel>;
-  send(channel: string, text: string): void;
+  outbox: Pick<Outbox, 'head' | 'page' | 'removals'>;
+  /** The channel of a page. */
+  page(name: string): Channel | undefined;
+  /** Sends a message of a source to those of a page who are live. */
+  forward(page: Channel, text: string): void;
+  /** Sends a message that is not stored. */
+  send(page: string, text: string): void;
   /** A source was lost. */
   lost(pages: readonly string[]): void;
   ended(): void;
@@ -21,7 +31,8 @@ interface Arrived {
   source: Source;
   event_type: string;
   data: string;
-  is_stored: boolean;
+  /** Null of a message that is not stored. */
+  seq: number | null;
 }
 
 /** Messages that wait for the answer about a flag; beyond, the pages begin again. */
@@ -34,6 +45,9 @@ export class AccountPages {
   /** Settles when every source is listened to. */
   readonly ready: Promise<void>;
   ended = false;
+  /** Seqs of the last messages of the sources that were forwarded, or that no page draws. */
+  places: Places = SOURCES.map(() => 0);
+  private readonly moved = new Signal();
   private readonly tapped: Channel[] = [];
   private readonly waiting: Arrived[] = [];
   private working = false;
@@ -64,9 +78,10 @@ export class AccountPages {
       const channel = await this.deps.open(source.channel(this.account_id));
       if (this.ended) return;
       this.tapped.push(channel);
+      this.move(source, channel.seq);
       channel.tap = {
-        stored: ({ event_type, data }) => this.arrived({ source, event_type, data, is_stored: true }),
-        transient: (text) => this.arrived({ source, event_type: '', data: text, is_stored: false }),
+        stored: ({ event_type, data, seq }) => this.arrived({ source, event_type, data, seq }),
+        transient: (text) => this.arrived({ source, event_type: '', data: text, seq: null }),
         gone: () => this.lose(),
       };
     }
@@ -74,7 +89,7 @@ export class AccountPages {
   }
 
   private arrived(message: Arrived): void {
-    if (this.pages.size === 0) return;
+    if (this.pages.size === 0 && !this.working) return this.pass(message);
     if (this.waiting.length >= MAX_WAITING) return this.lose();
     this.waiting.push(message);
     if (!this.working) void this.work();
@@ -99,27 +114,112 @@ export class AccountPages {
   private forward(message: Arrived): Promise<void> | null {
     const { source } = message;
     const types = [...this.pages.values()].flat().filter(({ type }) => source.drawn_by.has(type));
-    if (types.length === 0) return null;
-    const flags = [...new Set([source.flag, ...types.flatMap(({ flag }) => (flag === null ? [] : [flag]))])];
-    const answers = flags.map((flag) => this.deps.features.enabled(flag, this.account_id));
-    if (answers.every((answer) => typeof answer === 'boolean')) {
-      this.send(message, new Set(flags.filter((_flag, index) => answers[index])));
+    if (types.length === 0) {
+      this.pass(message);
       return null;
     }
-    return Promise.all(answers.map(async (answer) => answer)).then((on) =>
-      this.send(message, new Set(flags.filter((_flag, index) => on[index]))),
+    const on = this.flagsOn(source, types);
+    if (on instanceof Promise) return on.then((flags) => this.send(message, flags));
+    this.send(message, on);
+    return null;
+  }
+
+  /** Flags that are on, of a source and of types that draw it. */
+  private flagsOn(source: Source, types: Forwards['types']): ReadonlySet<string> | Promise<ReadonlySet<string>> {
+    const flags = [...new Set([source.flag, ...types.flatMap(({ flag }) => (flag === null ? [] : [flag]))])];
+    const answers = flags.map((flag) => this.deps.features.enabled(flag, this.account_id));
+    if (answers.every((answer) => typeof answer === 'boolean'))
+      return new Set(flags.filter((_flag, index) => answers[index]));
+    return Promise.all(answers.map(async (answer) => answer)).then(
+      (on) => new Set(flags.filter((_flag, index) => on[index])),
     );
   }
 
-  private send({ source, event_type, data, is_stored }: Arrived, on: ReadonlySet<string>): void {
-    if (!on.has(source.flag)) return;
+  private send(message: Arrived, on: ReadonlySet<string>): void {
+    if (on.has(message.source.flag)) this.sendDrawn(message, on);
+    this.pass(message);
+  }
+
+  private sendDrawn({ source, event_type, data, seq }: Arrived, on: ReadonlySet<string>): void {
     const parsed = this.deps.parsed(data);
-    const message = is_stored ? { event_type, data: parsed } : messageOf(parsed);
-    const drawn = message === null ? null : source.drawn(message.event_type, message.data, is_stored);
+    const sent = seq === null ? messageOf(parsed) : { event_type, data: parsed };
+    const drawn = sent === null ? null : source.drawn(sent.event_type, sent.data, seq !== null);
     if (drawn === null) return;
-    for (const [page, types] of this.pages) {
-      const draws = types.some(({ type, flag }) => source.drawn_by.has(type) && (flag === null || on.has(flag)));
-      if (draws) this.deps.send(page, eventText(page, drawn.event_type, drawn.data));
+    const places = seq === null ? null : this.placesAfter(source, seq);
+    for (const [page, types] of this.pages) if (draws(types, source, on)) this.sendTo(page, drawn, places);
+  }
+
+  /** `places`: the sources after the message; null of one that is not stored. */
+  private sendTo(page: string, { event_type, data }: Drawn, places: Places | null): void {
+    if (places === null) return this.deps.send(page, eventText(page, event_type, data));
+    const channel = this.deps.page(page);
+    if (channel === undefined) return;
+    const { message_type, seq } = channel;
+    this.deps.forward(
+      channel,
+      storedMessageText(message_type, channel.idAt(seq, places), { channel: page, event_type, data }),
+    );
+  }
+
+  private placesAfter(source: Source, seq: number): Places {
+    const at = SOURCES.indexOf(source);
+    return this.places.map((place, index) => (index === at ? seq : place));
+  }
+
+  /** The message is behind every page. */
+  private pass({ source, seq }: Arrived): void {
+    if (seq !== null) this.move(source, seq);
+  }
+
+  private move(source: Source, seq: number): void {
+    this.places = this.placesAfter(source, seq);
+    this.moved.raise();
+  }
+
+  /** Messages that a page missed, of its own channel and of the sources that it draws. */
+  async missedBy(page: Channel): Promise<MissedMessages> {
+    const own: Track = {
+      name: page.name,
+      at: () => page.seq,
+      reached: (seq, ms) => page.reached(seq, ms),
+      drawn: ({ event_type, data }) => ({ event_type, data }),
+    };
+    const types = this.pages.get(page.name) ?? [];
+    const tracks = await Promise.all(SOURCES.map((source, index) => this.track(source, index, types)));
+    return new MissedMessages([own, ...tracks], page, this.deps.outbox);
+  }
+
+  private async track(source: Source, index: number, types: Forwards['types']): Promise<Track> {
+    const is_drawn = draws(types, source, await this.flagsOn(source, types));
+    return {
+      name: source.channel(this.account_id),
+      at: () => this.places[index]!,
+      reached: (seq, ms) => this.reached(index, seq, ms),
+      drawn: is_drawn ? ({ event_type, data }) => source.drawn(event_type, this.deps.parsed(data), true) : null,
+      erased: source.erased,
+    };
+  }
+
+  private async reached(index: number, seq: number, ms: number): Promise<boolean> {
+    const ends_at = performance.now() + ms;
+    const left_ms = () => Math.ceil(ends_at - performance.now());
+    while (this.places[index]! < seq && !this.ended && left_ms() > 0) await this.moved.wait(left_ms());
+    return this.places[index]! >= seq;
+  }
+
+  /** Messages were erased: the pages remove those that they may show. */
+  async removeErased(): Promise<void> {
+    for (const [index, source] of SOURCES.entries()) {
+      const types = [...this.pages.values()].flat();
+      if (source.erased === undefined || !draws(types, source, await this.flagsOn(source, types))) continue;
+      const name = source.channel(this.account_id);
+      const removals = removalsIn(
+        await this.deps.outbox.removals(name, Math.max(0, this.places[index]! - LOOKED_BACK)),
+      );
+      for (const id of removals.erased.keys())
+        for (const [page, drawn] of this.pages)
+          if (drawn.some(({ type }) => source.drawn_by.has(type)))
+            this.deps.send(page, eventText(page, source.erased, JSON.stringify({ id })));
     }
   }
 
@@ -137,6 +237,10 @@ export class AccountPages {
     this.deps.ended();
   }
 }
+
+/** Whether some of the types draw the source, by the flags that are on. */
+const draws = (types: Forwards['types'], source: Source, on: ReadonlySet<string>): boolean =>
+  on.has(source.flag) && types.some(({ type, flag }) => source.drawn_by.has(type) && (flag === null || on.has(flag)));
 
 /** The event type and the data of a server message that is not stored. */
 function messageOf(message: Json): { event_type: string; data: Json } | null {

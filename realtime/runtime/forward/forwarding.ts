@@ -5,8 +5,10 @@ import { parsedJson } from '../../../lib/json/paths';
 import type { Channel } from '../channel/channel';
 import type { ChannelServices, Families, Family } from '../channel/family';
 import type { Hub } from '../delivery/hub';
+import type { Outbox } from '../delivery/outbox';
 import { eventText } from '../relay/envelopes';
 import { AccountPages } from './account-pages';
+import type { MissedMessages } from './missed';
 
 export interface ForwardingDeps {
   hub: Hub;
@@ -14,6 +16,7 @@ export interface ForwardingDeps {
   services: ChannelServices;
   features: FeatureFlags;
   open(channel: string): Promise<Channel>;
+  outbox: Pick<Outbox, 'head' | 'page' | 'removals'>;
   log: Logger;
 }
 
@@ -48,6 +51,7 @@ export class Forwarding {
     // A source was lost before the page was known to the account.
     if (account.ended) return this.open(channel);
     account.pages.set(channel.name, forwards.types);
+    channel.forwarded = account;
     this.pages.set(channel.name, { account, opened_at: Date.now(), hour: hourOf(Date.now()) });
     channel.tap = {
       // The message may change the drawn types.
@@ -57,6 +61,16 @@ export class Forwarding {
     };
   }
 
+  /** Messages that subscribers of a page may have missed; null of a channel of another kind. */
+  async missedBy(channel: Channel): Promise<MissedMessages | null> {
+    return (await this.pages.get(channel.name)?.account.missedBy(channel)) ?? null;
+  }
+
+  /** Messages were erased: open pages remove them. */
+  async removeErased(): Promise<void> {
+    for (const account of this.accounts.values()) await account.removeErased();
+  }
+
   sweep(now: number): void {
     for (const [name, { opened_at }] of this.pages) {
       const channel = this.deps.hub.channels.get(name);
@@ -64,7 +78,7 @@ export class Forwarding {
         this.renewAssets(channel, now);
         continue;
       }
-      if (channel) channel.tap = null;
+      if (channel) channel.tap = channel.forwarded = null;
       this.close(name);
     }
     for (const account of this.accounts.values()) account.endIdle();
@@ -105,10 +119,13 @@ export class Forwarding {
   private account(account_id: string): AccountPages {
     let account = this.accounts.get(account_id);
     if (account === undefined) {
-      const { hub, features, open } = this.deps;
+      const { hub, features, open, outbox } = this.deps;
       account = new AccountPages(account_id, {
         features,
         open,
+        outbox,
+        page: (name) => hub.channels.get(name),
+        forward: (channel, text) => hub.forwarded(channel, text),
         send: (channel, text) => hub.transient(channel, text),
         // A source was lost: the pages have to begin again.
         lost: (pages) => this.drop(pages),

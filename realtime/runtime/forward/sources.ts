@@ -16,6 +16,8 @@ export interface Source {
   flag: string;
   /** Types that draw its messages. */
   drawn_by: ReadonlySet<string>;
+  /** Event type by which a page removes a message whose content was erased. */
+  erased?: string;
   /** Null of a message that no page draws. `is_stored`: the message is in the log of the source. */
   drawn(event_type: string, data: Json, is_stored: boolean): Drawn | null;
 }
@@ -29,6 +31,7 @@ export const SOURCES: readonly Source[] = [
     channel: chatChannel,
     flag: 'feature:multichat',
     drawn_by: new Set(['chat', 'custom']),
+    erased: 'chat:erased',
     drawn(_event_type, data) {
       const message = object(data);
       const drawn = message === null ? null : drawnChat(message);
@@ -39,6 +42,7 @@ export const SOURCES: readonly Source[] = [
     channel: eventsChannel,
     flag: 'feature:events',
     drawn_by: new Set(['alerts', 'event_list', 'text', 'custom']),
+    erased: 'event:erased',
     drawn(event_type, data, is_stored) {
       const event = object(data);
       const [platform, created_at] = [text(event?.platform), text(event?.created_at)];

@@ -1,5 +1,3 @@
-import { messageId } from '../channel/ids';
-
 /**
  * Begins the relay topics of messages that are not stored (see TransientSender). Alone it is the one topic of builds
  * before: `{"channel", "message"}`, `message` being the whole server message as text.
@@ -21,14 +19,17 @@ export interface StoredMessage {
   trace?: string | null;
 }
 
+/** Content of a message that has an id. */
+type Sent = Pick<StoredMessage, 'channel' | 'event_type' | 'data'>;
+
 /**
  * The server message of a stored row as JSON text; `data` is passed on byte for byte. `type` is the family's own where
  * doc3 §6.3 gives one; `channel` and `event_type` are always there (rulings c30 to c32), and `id` so that a client can
  * resume.
  */
-export function storedMessageText(type: string, epoch: string, message: StoredMessage): string {
+export function storedMessageText(type: string, id: string, message: Sent): string {
   return (
-    `{"type":${JSON.stringify(type)},"id":"${messageId(epoch, message.seq)}","channel":${JSON.stringify(message.channel)},` +
+    `{"type":${JSON.stringify(type)},"id":"${id}","channel":${JSON.stringify(message.channel)},` +
     `"event_type":${JSON.stringify(message.event_type)},"data":${message.data}}`
   );
 }

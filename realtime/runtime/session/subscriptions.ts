@@ -8,7 +8,8 @@ import { type Channel, Subscription } from '../channel/channel';
 import type { Forwarding } from '../forward/forwarding';
 import type { Hub } from '../delivery/hub';
 import { type HistoryEntry, historyEntry } from '../channel/history';
-import { messageId, parseMessageId } from '../channel/ids';
+import { parseMessageId } from '../channel/ids';
+import { PageReplays } from '../forward/page-replays';
 import { LIMITS } from '../channel/limits';
 import type { RealtimeMetrics } from './metrics';
 import { inTime, type Outbox, type PageBounds } from '../delivery/outbox';
@@ -30,7 +31,7 @@ export interface SubscriptionDeps {
   resume_window_ms: number;
   families: Families;
   services: ChannelServices;
-  forwarding: Pick<Forwarding, 'open'>;
+  forwarding: Pick<Forwarding, 'open' | 'missedBy'>;
   log: Logger;
   metrics: RealtimeMetrics;
 }
@@ -40,13 +41,18 @@ export interface SubscriptionDeps {
  * live stream without a seam.
  */
 export class Subscriptions {
-  constructor(private readonly deps: SubscriptionDeps) {}
+  private readonly pages: PageReplays;
+
+  constructor(private readonly deps: SubscriptionDeps) {
+    this.pages = new PageReplays(deps);
+  }
 
   /** Answers `subscribed` or an error; with `since`, what was missed follows. */
   async subscribe(session: Session, name: string, since: string | null): Promise<void> {
     const existing = session.subscriptions.find((subscription) => subscription.channel.name === name);
     if (existing) {
-      const place = messageId(existing.channel.epoch, this.deps.hub.fan_out.place(existing));
+      const { fan_out } = this.deps.hub;
+      const place = existing.channel.idAt(fan_out.place(existing), fan_out.places(existing));
       session.send(subscribedText(name, place, since === null ? null : false));
       return;
     }
@@ -101,6 +107,7 @@ export class Subscriptions {
     // Before the first messages are read, so that nothing is missed in between.
     await this.deps.forwarding.open(channel);
     if (channel.gone) return this.attach(session, name, since);
+    if (channel.forwarded !== null) return this.attachToPage(session, channel, since);
     let from = channel.seq;
     let recovered: boolean | null = null;
     let first: readonly HistoryEntry[] | null = null;
@@ -120,18 +127,38 @@ export class Subscriptions {
     const subscription = new Subscription(session, channel, from);
     session.subscribed(subscription);
     // Where the client is now, not where the replay will take it: what it stores must not skip what was not sent.
-    session.send(subscribedText(name, messageId(channel.epoch, from), recovered));
+    session.send(subscribedText(name, channel.idAt(from), recovered));
     if (from === channel.seq) {
       hub.join(subscription);
     } else {
       channel.replay(subscription);
       void this.replay(subscription, first ?? []);
     }
-    this.bootstrap(subscription);
+    void this.bootstrap(subscription);
+  }
+
+  /** Like {@link attach}, on a channel with forwarded ones: its beginning comes first, then what was missed. */
+  private async attachToPage(session: Session, channel: Channel, since: string | null): Promise<void> {
+    const { name } = channel;
+    const start = await this.pages.start(channel, since);
+    const verdict = await this.deps.gates.mayRead(session.caller, name);
+    if (!session.open) return;
+    if (verdict !== 'ok') return session.error(verdict, name);
+    if (channel.gone || start === null) return this.attach(session, name, since);
+    const [seq, ...places] = start.places;
+    const subscription = new Subscription(session, channel, seq!, places);
+    session.subscribed(subscription);
+    session.send(subscribedText(name, channel.idAt(seq!, places), start.recovered));
+    subscription.begun = false;
+    channel.replay(subscription);
+    void this.bootstrap(subscription).then(() => {
+      subscription.begun = true;
+      return this.pages.replay(subscription, start);
+    });
   }
 
   /** Lets the family begin with the new subscriber; one that cannot be given its beginning has to come again. */
-  private bootstrap(subscription: Subscription): void {
+  private async bootstrap(subscription: Subscription): Promise<void> {
     const { session } = subscription;
     const { name } = subscription.channel;
     const { families, services, log, hub } = this.deps;
@@ -147,7 +174,9 @@ export class Subscriptions {
       send: (event_type, data) => sendFrame(textFrame(eventText(name, event_type, data))),
       sendFrame,
     };
-    Promise.resolve(named?.family.bootstrap?.(subscriber, services)).catch((error: unknown) => {
+    try {
+      await named?.family.bootstrap?.(subscriber, services);
+    } catch (error) {
       log.error(
         { err: error, channel: name, session: session.id },
         'a new subscriber could not be given its beginning',
@@ -155,7 +184,7 @@ export class Subscriptions {
       if (subscription.state === 'ended') return;
       hub.leave(subscription);
       session.error('SUBSCRIBE_FAILED', name);
-    });
+    }
   }
 
   /** The first page after `seq`, empty when nothing was missed; null when not everything after it can still be sent. */
@@ -221,10 +250,10 @@ export class Subscriptions {
 /** Rows of a page that several clients asked for at once are framed once. */
 const framed_rows = new WeakMap<StoredMessage, HistoryEntry>();
 
-function framed({ message_type, epoch }: Channel, row: StoredMessage): HistoryEntry {
+function framed(channel: Channel, row: StoredMessage): HistoryEntry {
   let entry = framed_rows.get(row);
   if (!entry) {
-    entry = historyEntry(row, textFrame(storedMessageText(message_type, epoch, row)));
+    entry = historyEntry(row, textFrame(storedMessageText(channel.message_type, channel.idAt(row.seq), row)));
     framed_rows.set(row, entry);
   }
   return entry;
