@@ -15,10 +15,10 @@ module.exports = {
     {
       name: 'domain-imports-the-kernel-alone',
       comment:
-        'domain is pure: kernel, lib, zod (shapes), immutable (values), linkify-it (addresses in chat); nothing else',
+        'domain is pure: kernel, lib, zod (shapes), immutable (values), and libraries that read texts; nothing else',
       severity: 'error',
       from: { path: '^domain/' },
-      to: { pathNot: ['^(domain|kernel|lib)/', 'node_modules/(zod|immutable|linkify-it)/'] },
+      to: { pathNot: ['^(domain|kernel|lib)/', 'node_modules/(zod|immutable|linkify-it|re2js|tldts|unhomoglyph)/'] },
     },
     {
       name: 'kernel-knows-no-room',

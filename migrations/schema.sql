@@ -294,6 +294,7 @@ create table bot_command_user_uses (
   expires_at timestamp with time zone not null,
   constraint bot_command_user_uses_pkey PRIMARY KEY (account_id, command_id, person)
 );
+CREATE INDEX bot_command_user_uses_command ON public.bot_command_user_uses USING btree (command_id);
 CREATE INDEX bot_command_user_uses_expires ON public.bot_command_user_uses USING btree (expires_at);
 CREATE INDEX bot_command_user_uses_person ON public.bot_command_user_uses USING btree (person);
 
@@ -344,6 +345,22 @@ create table bot_connections (
   constraint bot_connections_account_id_platform_key UNIQUE (account_id, platform)
 );
 CREATE INDEX bot_connections_user_idx ON public.bot_connections USING btree (platform, platform_user_id);
+
+create table bot_module_acts (
+  account_id uuid not null,
+  id uuid not null,
+  person text not null,
+  module_name text not null,
+  is_warning boolean not null,
+  status text not null default 'asked'::text,
+  acted_at timestamp with time zone not null,
+  expires_at timestamp with time zone not null,
+  constraint bot_module_acts_pkey PRIMARY KEY (account_id, id)
+);
+CREATE INDEX bot_module_acts_expires ON public.bot_module_acts USING btree (expires_at);
+CREATE INDEX bot_module_acts_person ON public.bot_module_acts USING btree (person);
+CREATE INDEX bot_module_acts_warnings ON public.bot_module_acts
+  USING btree (account_id, person, acted_at) WHERE is_warning;
 
 create table bot_modules (
   account_id uuid not null,

@@ -1,5 +1,6 @@
 import { dropAbandonedProfiles } from '../../services/identity/abandoned-profiles';
 import { sweepCommandUses } from '../../services/automation/command-uses';
+import { sweepActs } from '../../services/automation/warnings';
 import type { SecretBox } from '../../privacy/secrets/port';
 import { keepIdentities } from '../../services/chat/identities';
 import { sweepRefreshes } from '../../services/chat/person-profiles';
@@ -76,6 +77,7 @@ export function upkeep(parts: UpkeepParts): JobDeclaration[] {
     every(HOUR_MS, 'dissolved-accounts', (signal) => sweepDissolved(db, signal)),
     every(HOUR_MS, 'chat-sends', () => sweepSends(db)),
     every(HOUR_MS, 'bot-command-cooldowns', () => sweepCommandUses(db)),
+    every(HOUR_MS, 'bot-module-acts', () => sweepActs(db)),
     every(HOUR_MS, 'chat-identities', (signal) => keepIdentities({ db, secrets }, signal)),
     every(HOUR_MS, 'profile-cooldowns', () => sweepRefreshes(db)),
     every(HOUR_MS, 'ingest-dead-letters', () => trimParkedWebhooks(db)),

@@ -12,8 +12,9 @@ import {
   isBotModule,
   moduleFlag,
 } from '../../domain/automation/bot-modules';
+import { MODULE_CONFIGS } from '../../domain/automation/module-configs';
 import { DomainError } from '../../kernel/errors';
-import { BotModule, MODULE_CONFIGS, shownModule } from '../../views/automation/bot-modules';
+import { BotModule, shownModule } from '../../views/automation/bot-modules';
 
 const errors = {
   UNKNOWN_MODULE: invalid('Unknown bot module: {name}'),

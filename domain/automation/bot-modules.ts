@@ -1,9 +1,13 @@
 import { z } from 'zod';
 import type { Decider } from '../../kernel/decider';
 import { event, events, instant, type EventOf } from '../../kernel/event';
+import type { JsonObject } from '../../lib/json/json';
 
+/** Modules that act on lines of chats. */
+export const LINE_MODULES = ['link_protection', 'spam_protection', 'word_filter'] as const;
+export type LineModule = (typeof LINE_MODULES)[number];
 /** Names of the bot's modules. Source: spec extra-facts §15. */
-export const BOT_MODULES = ['timed_messages'] as const;
+export const BOT_MODULES = [...LINE_MODULES, 'timed_messages'] as const;
 export type BotModuleName = (typeof BOT_MODULES)[number];
 export const isBotModule = (name: string): name is BotModuleName => (BOT_MODULES as readonly string[]).includes(name);
 
@@ -29,6 +33,9 @@ export const moduleOwner = (account_id: string, name: BotModuleName): string => 
 const ids = { account_id: z.uuid(), module_name: z.enum(BOT_MODULES) };
 const audit = { target: ['account', 'account_id'], by: ['module_name'] } as const;
 
+/** Version 2 has more modules. */
+const VERSION = { version: 2, upcast: [(data: JsonObject) => data] };
+
 export const BOT_MODULE_EVENTS = events({
   'bot_module:configured': event(
     {
@@ -38,9 +45,9 @@ export const BOT_MODULE_EVENTS = events({
       exempt_roles: z.array(z.enum(EXEMPT_ROLES)),
       configured_at: instant(),
     },
-    { audit },
+    { audit, ...VERSION },
   ),
-  'bot_module:reset': event({ ...ids, reset_at: instant() }, { audit }),
+  'bot_module:reset': event({ ...ids, reset_at: instant() }, { audit, ...VERSION }),
 });
 export type BotModuleEvent = EventOf<typeof BOT_MODULE_EVENTS>;
 

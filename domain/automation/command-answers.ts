@@ -30,7 +30,8 @@ export type UsedCommand = z.output<z.ZodObject<typeof UsedCommand>>;
 export const ANSWER_COMMAND = 'answer-bot-command';
 export const LOOK_UP_FOLLOWER = 'look-up-bot-follower';
 
-const subjectOf = ({ platform, platform_user_id }: Record<string, unknown>): string | null =>
+/** The person of a payload. */
+export const subjectOf = ({ platform, platform_user_id }: Record<string, unknown>): string | null =>
   typeof platform_user_id === 'string' ? `${String(platform)}:${platform_user_id}` : null;
 /** Members about the person, and whose they are. */
 export const PERSONAL = { platform_user_id: subjectOf, user: subjectOf, args: subjectOf };

@@ -176,28 +176,38 @@ export interface BotModuleType {
 }
 
 const list = (label: string): ConfigField => ({ type: 'list', label, default: [] });
-const ACTION = select('What happens to the message', 'delete', 'timeout', 'warn');
-const limit = (label: string, value: number): ConfigField => number(label, value, 0, 1_000);
+const limit = (label: string, value: number | null, min: number, max: number): ConfigField => ({
+  ...{ type: 'number', label, default: value },
+  ...{ min, max },
+});
+const ACTING = {
+  action: { ...select('What happens to the line', 'warn', 'delete', 'timeout', 'ban'), default: 'delete' },
+  timeout_seconds: number('Seconds of a timeout', 600, 1, 1_209_600),
+  warning_text: text('Answer of a warning', ''),
+} as const;
 
 /** The built-in bot modules. Source: spec extra-facts §8, §15. */
 export const BOT_MODULE_TYPES: readonly BotModuleType[] = [
-  module('link_protection', 'Link Protection', { allowed_domains: list('Domains that may be linked'), action: ACTION }),
+  module('link_protection', 'Link Protection', {
+    allowed_domains: list('Domains that may be linked, with their subdomains'),
+    ...ACTING,
+  }),
   module('spam_protection', 'Spam Protection', {
-    max_repeats: limit('Repetitions of a message', 3),
-    max_capitals: limit('Capital letters of a message, in percent', 70),
-    max_symbols: limit('Symbols of a message', 20),
-    max_emotes: limit('Emotes of a message', 15),
-    action: ACTION,
+    max_repeats: limit('Equal characters or words in a row', null, 1, 1_000),
+    max_caps_percent: limit('Capital letters in percent', null, 0, 100),
+    max_symbols_percent: limit('Symbols in percent', null, 0, 100),
+    max_emotes: limit('Emotes', null, 0, 1_000),
+    ...ACTING,
   }),
   module('word_filter', 'Word Filter', {
-    words: list('Words, phrases and regular expressions'),
-    action: ACTION,
-    warning: text('Warning', ''),
+    words: list('Words and phrases'),
+    patterns: list('Regular expressions'),
+    ...ACTING,
   }),
   module('timed_messages', 'Timed Messages', {
     messages: list('Messages, sent in turn'),
-    interval_minutes: number('Minutes between messages', 15, 1, 1_440),
-    min_chat_lines: limit('Messages of the chat in between', 5),
+    interval_seconds: number('Seconds between two messages', 600, 60, 86_400),
+    min_chat_lines: limit('Lines of the chat since the last message', 0, 0, 1_000),
   }),
 ];
 

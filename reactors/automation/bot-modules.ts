@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { job } from '../../app/job';
 import { reactor } from '../../app/reactor';
 import { ACCOUNT_EVENTS } from '../../domain/accounts/accounts';
-import { BOT_MODULE_EVENTS, moduleOwner, TIMED_MESSAGES } from '../../domain/automation/bot-modules';
+import { BOT_MODULE_EVENTS, BOT_MODULES, moduleOwner, TIMED_MESSAGES } from '../../domain/automation/bot-modules';
 import { cutTo } from '../../domain/automation/expansion';
 import { PLATFORMS } from '../../domain/common/vendors';
 import { DomainError } from '../../kernel/errors';
@@ -76,7 +76,7 @@ export const startTimedMessages = job({
   },
 });
 
-/** The schedule of timed messages follows the module's config. */
+/** The schedule of timed messages follows the module's config, and waiting acts of a module end with it. */
 export const botModuleSchedules = reactor({
   name: 'bot-module-schedules',
   from: 'beginning',
@@ -89,6 +89,7 @@ export const botModuleSchedules = reactor({
         cancel(owner);
         return;
       }
+      if (module_name !== 'timed_messages') return;
       const { interval_seconds } = JSON.parse(config) as { interval_seconds?: number };
       keep(SET_SCHEDULE, [owner, account_id, START_TIMED_MESSAGES, interval_seconds ?? TIMED_MESSAGES.interval]);
     },
@@ -99,7 +100,8 @@ export const botModuleSchedules = reactor({
     'account:dissolved': ({ account_id }, { keep, cancel }) => {
       keep(DROP_SCHEDULES_OF_ACCOUNT, [account_id]);
       keep('delete from timed_messages where account_id = $1', [account_id]);
-      cancel(ownerOf({ account_id }));
+      keep('delete from bot_module_acts where account_id = $1', [account_id]);
+      for (const name of BOT_MODULES) cancel(moduleOwner(account_id, name));
     },
   },
 });

@@ -1,18 +1,9 @@
 import type { Platform } from '../../domain/common/vendors';
+import { accountFlags } from './account-flags';
 import { customBotAllowed } from './custom-bots';
-import { FREE_PLAN_ID } from '../../domain/billing/plan-limits';
 import { type Queryable, textArray } from '../../engines/postgres/port';
 
-/**
- * Condition that a flag of plans is on for the account of this column: the operator's switch, the plan, the account's
- * own setting. As `flagReason` of domain/operators/feature-flags.ts.
- */
-export const flagIsOn = (flag: string, account: string): string => `(
-  not exists (select from feature_flags f where f.key = '${flag}' and not f.enabled)
-  and coalesce((select o.enabled from account_feature_overrides o where o.account_id = ${account} and o.flag = '${flag}'),
-    (select p.enabled from plan_features p where p.flag = '${flag}' and p.plan_id =
-      coalesce((select a.plan_id from account_plans a where a.account_id = ${account}), '${FREE_PLAN_ID}')),
-    false))`;
+const BOTS = 'feature:bots';
 
 /** A channel in which a bot may act. */
 export interface BotPlace {
@@ -28,7 +19,7 @@ export async function placesWithBot(
   const accounts = [...new Set(places.map(({ account_id }) => account_id))];
   const rows = await db.query<BotPlace & Record<string, unknown>>(
     `select c.account_id, c.platform from channel_connections c
-     where c.account_id = any($1::text[]::uuid[]) and c.bot_enabled and ${flagIsOn('feature:bots', 'c.account_id')}
+     where c.account_id = any($1::text[]::uuid[]) and c.bot_enabled
        and (exists (select from bot_connections b where b.account_id = c.account_id and b.platform = c.platform
            and ${customBotAllowed('c.account_id')})
          or exists (select from system_connections s where s.platform = c.platform
@@ -36,7 +27,13 @@ export async function placesWithBot(
     [textArray(accounts)],
     'places-with-bot',
   );
-  const found = new Set(rows.map(({ account_id, platform }) => `${account_id} ${platform}`));
+  const isOn = await accountFlags(
+    db,
+    rows.map(({ account_id }) => account_id),
+    [BOTS],
+  );
+  const on = rows.filter(({ account_id }) => isOn(BOTS, account_id));
+  const found = new Set(on.map(({ account_id, platform }) => `${account_id} ${platform}`));
   return ({ account_id, platform }) => found.has(`${account_id} ${platform}`);
 }
 

@@ -5,7 +5,7 @@ import type { Platform } from '../../domain/common/vendors';
 import type { Queryable } from '../../engines/postgres/port';
 import type { PersonalTexts } from '../../privacy/subject-keys/port';
 import { readChannelName } from '../connections/channel-names';
-import { flagIsOn } from './account-bots';
+import { accountFlags } from './account-flags';
 
 interface TextServices {
   db: Queryable;
@@ -41,11 +41,14 @@ async function uptimeOf(db: Queryable, account_id: string, platform: Platform): 
   return row?.ms === null || row === undefined ? '' : uptimeText(row.ms);
 }
 
+const NOW_PLAYING = 'widget:spotify_now_playing';
 /** Hours after which the state of a player is unknown. */
 const SONG_HOURS = 12;
 
 /** The song that the account plays; empty without `widget:spotify_now_playing`. */
 async function songOf(db: Queryable, account_id: string): Promise<string> {
+  const isOn = await accountFlags(db, [account_id], [NOW_PLAYING]);
+  if (!isOn(NOW_PLAYING, account_id)) return '';
   const [row] = await db.query<{ name: string | null; artists: string | null; is_playing: boolean | null }>(
     `select e.raw #>> '{item,name}' as name, (e.raw ->> 'is_playing')::boolean as is_playing,
        (select string_agg(a ->> 'name', ', ') from json_array_elements(
@@ -54,7 +57,6 @@ async function songOf(db: Queryable, account_id: string): Promise<string> {
      from platform_event_logs e
      where e.account_id = $1 and e.type in ('spotify:track', 'spotify:play', 'spotify:pause', 'spotify:skip')
        and e.created_at > now() - make_interval(hours => ${SONG_HOURS})
-       and ${flagIsOn('widget:spotify_now_playing', '$1::uuid')}
      order by e.created_at desc limit 1`,
     [account_id],
     'bot-song',

@@ -1,7 +1,8 @@
 import { moduleFlag } from '../../domain/automation/bot-modules';
 import type { Platform } from '../../domain/common/vendors';
 import type { Queryable } from '../../engines/postgres/port';
-import { flagIsOn, placesWithBot } from './account-bots';
+import { placesWithBot } from './account-bots';
+import { accountFlags } from './account-flags';
 
 /** A live channel in which an account's messages are due. */
 export interface TimedPlace {
@@ -23,12 +24,14 @@ export async function timedPlaces(db: Pick<Queryable, 'query'>, account_id: stri
   const rows = await db.query<TimedPlace & Record<string, unknown>>(
     `select distinct s.account_id, s.platform from channel_status s
        join bot_modules m on m.account_id = s.account_id and m.module_name = 'timed_messages' and m.enabled
-     where s.account_id = $1 and s.is_online and ${flagIsOn(moduleFlag('timed_messages'), '$1::uuid')}
+     where s.account_id = $1 and s.is_online
      order by s.platform`,
     [account_id],
     'timed-places',
   );
   if (rows.length === 0) return [];
+  const flag = moduleFlag('timed_messages');
+  if (!(await accountFlags(db, [account_id], [flag]))(flag, account_id)) return [];
   const hasBot = await placesWithBot(db, rows);
   return rows.filter(hasBot);
 }

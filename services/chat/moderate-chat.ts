@@ -51,7 +51,7 @@ type ModerationServices = Pick<
 >;
 
 /** Longest timeout of a platform in seconds. Source: spec doc2 §4.3, vendors.md §2. */
-const LONGEST_TIMEOUT: Partial<Record<Platform, number>> = { twitch: 1_209_600, youtube: 86_400 };
+export const LONGEST_TIMEOUT: Partial<Record<Platform, number>> = { twitch: 1_209_600, youtube: 86_400 };
 /** Names that Trovo's commands carry. */
 const COMMAND_NAME = /^\w+$/;
 
@@ -192,24 +192,24 @@ async function published(
   { act_id, account_id, platform }: ModerationRequest,
   draft: ChatModerationDraft,
 ): Promise<void> {
+  const record = actRecord({ act_id, account_id, platform }, draft);
+  const ends = await records.append(TOPICS.chat_events, [{ ...record, trace: context.trace }]);
+  await awaitShown(context, { topic: TOPICS.chat_events, ends: [...ends], projections: ['chat-live'] });
+}
+
+/** The record of an act of ours. */
+export function actRecord(
+  { act_id, account_id, platform }: Pick<ModerationRequest, 'act_id' | 'account_id' | 'platform'>,
+  draft: ChatModerationDraft,
+) {
   const now = new Date().toISOString();
   const [about = null, ...others] = personsOf(draft).map((id) => `${platform}:${id}`);
-  const ends = await records.append(TOPICS.chat_events, [
-    {
-      id: act_id,
-      account_id,
-      type: chatRecordType(draft),
-      platform,
-      external_id: `lumio:${act_id}`,
-      occurred_at: now,
-      received_at: now,
-      subject: about,
-      ...(others.length > 0 && { subjects: others }),
-      raw: chatRecordText(draft, JSON.stringify({ act_id })),
-      trace: context.trace,
-    },
-  ]);
-  await awaitShown(context, { topic: TOPICS.chat_events, ends: [...ends], projections: ['chat-live'] });
+  return {
+    ...{ id: act_id, account_id, type: chatRecordType(draft), platform, external_id: `lumio:${act_id}` },
+    ...{ occurred_at: now, received_at: now, subject: about },
+    ...(others.length > 0 && { subjects: others }),
+    ...{ raw: chatRecordText(draft, JSON.stringify({ act_id })), trace: null },
+  };
 }
 
 /** The answer for a failure of the call; failures of ours are thrown. */

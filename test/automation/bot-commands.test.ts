@@ -407,7 +407,12 @@ describe('lines of a chat', () => {
     const ADMIN = `/v1/admin/accounts/${account_id}/bot-modules`;
     const { db } = server.database!;
     const DEFAULTS = { name: 'timed_messages', enabled: false, config: {}, exempt_roles: [] };
-    expect((await owner.get('/v1/bot-modules')).body.data).toMatchObject([DEFAULTS]);
+    expect((await owner.get('/v1/bot-modules')).body.data).toMatchObject([
+      { name: 'link_protection' },
+      { name: 'spam_protection' },
+      { name: 'word_filter' },
+      DEFAULTS,
+    ]);
     for (const body of [{ config: { interval_seconds: 59 } }, { config: { words: [] } }, { exempt_roles: ['nobody'] }])
       expect(await owner.send('PUT', MODULE, body)).toMatchObject({ status: 400, body: { error: 'VALIDATION_ERROR' } });
     expect((await owner.send('PUT', '/v1/bot-modules/other', { enabled: true })).status).toBe(400);
@@ -420,7 +425,7 @@ describe('lines of a chat', () => {
     );
     expect(on.data.updateBotModule).toEqual({ enabled: true, config });
     expect((await stranger.get(MODULE)).body.data).toMatchObject(DEFAULTS);
-    expect((await owner.get(ADMIN)).body.data).toMatchObject([{ enabled: true, config }]);
+    expect((await owner.get(ADMIN)).body.data[3]).toMatchObject({ enabled: true, config });
     expect((await stranger.get(ADMIN)).status).toBe(403);
 
     // Three times were missed together.
@@ -478,6 +483,76 @@ describe('lines of a chat', () => {
       async () => ((await db.query('select 1 from account_schedules')).length === 0 ? true : undefined),
       'the end of the schedule',
     );
+  });
+
+  test('modules act on lines once, the strongest first, spare the exempt, and stop with their flag', async () => {
+    await having();
+    const { account_id } = server.credentials;
+    const MODULES = '/v1/bot-modules';
+    const put = (name: string, body: object) => owner.send('PUT', `${MODULES}/${name}`, body);
+    for (const [name, config] of [
+      ['link_protection', { allowed_domains: ['co.uk'] }],
+      ['spam_protection', { max_caps_percent: 101 }],
+      ['word_filter', { patterns: ['('] }],
+      ['word_filter', { allowed_domains: [] }],
+    ] as const)
+      expect(await put(name, { config })).toMatchObject({ status: 400, body: { error: 'VALIDATION_ERROR' } });
+    const links = { allowed_domains: ['example.com'], action: 'timeout' };
+    const protect = await put('link_protection', { enabled: true, config: links, exempt_roles: ['vips'] });
+    expect(protect.body.data).toMatchObject({ config: links, exempt_roles: ['vips'] });
+    const words = { words: ['darn'], action: 'warn', warning_text: 'Mind it' };
+    expect((await put('word_filter', { enabled: true, config: words })).status).toBe(200);
+    expect((await put('spam_protection', { enabled: true, config: { max_emotes: 0 } })).status).toBe(200);
+    cloud.sent.length = cloud.acts.length = 0;
+
+    await say('see sub.example.com');
+    await say('see evil.com', { badges: ['vip'] });
+    await say('darn evil.com', { badges: ['moderator'] });
+    await say('darn evil.com', { user_id: kick });
+    await say('darn evil.com', { user_id: 555 });
+    await say('evil.com', { user_id: 47, at: new Date(Date.now() - 40_000).toISOString() });
+    const linked = await say('d\u0430rn evil.com', { user_id: 47, message_id: 'line-2' });
+    await say('d\u0430rn evil.com', { user_id: 47, message_id: 'line-2' });
+    const warned = [];
+    for (let n = 0; n < 3; n += 1) warned.push(await say('DARN it', { user_id: 48 }));
+    const deleted = () => cloud.acts.map(({ route }) => route.split('/').at(-1)!).sort();
+    await eventually(
+      async () => (deleted().length === 2 && answers().length === 2 ? true : undefined),
+      'the acts of modules',
+    );
+    expect(await settled('last')).toEqual(['Mind it', 'Mind it']);
+    expect(deleted()).toEqual([linked, warned[2]].sort());
+    expect(cloud.sent.slice(0, 2).map(({ body }) => body['reply_to_message_id'])).toEqual(warned.slice(0, 2));
+    const log = await eventually(async () => {
+      const { data } = (await owner.get('/v1/chat/moderation-log')).body;
+      return data.length >= 4 ? data : undefined;
+    }, 'the entries of the log');
+    const noted = log.map((entry: Record<string, unknown>) => `${String(entry['action'])}: ${String(entry['reason'])}`);
+    expect(noted.sort()).toEqual([
+      'delete: Link protection: delete, because timeout is not possible here',
+      'delete: Word filter',
+      'warn: Word filter',
+      'warn: Word filter',
+    ]);
+    const { db } = server.database!;
+    const kept = 'select status, count(*)::int as n from bot_module_acts group by 1';
+    expect(await db.query(kept)).toEqual([{ status: 'done', n: 4 }]);
+    const audited = await db.query(`select metadata ->> 'actor_id' as actor from domain_events
+      where type = 'chat:moderated' order by 1`);
+    expect(audited).toEqual([{ actor: 'bot_module:link_protection' }, { actor: 'bot_module:word_filter' }]);
+
+    const flag = (enabled: boolean) =>
+      owner.send('PATCH', `/v1/admin/accounts/${account_id}/overrides`, {
+        features: [{ key: 'bot_module:link_protection', enabled }],
+      });
+    await flag(false);
+    expect((await put('link_protection', { enabled: false })).status).toBe(403);
+    await say('evil.com', { user_id: 49 });
+    await settled('last');
+    expect(await db.query(kept)).toEqual([{ status: 'done', n: 4 }]);
+    await flag(true);
+    for (const name of ['link_protection', 'spam_protection', 'word_filter'])
+      expect(await remove(`${MODULES}/${name}`)).toBe(204);
   });
 
   /** Waits until the bot has read all lines. */

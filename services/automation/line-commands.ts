@@ -1,0 +1,65 @@
+import { nameKey } from '../../domain/automation/bot-commands';
+import { isWeaker, shownRole } from '../../domain/automation/bot-roles';
+import { ANSWER_COMMAND, lineExpiry, LOOK_UP_FOLLOWER } from '../../domain/automation/command-answers';
+import { commandIn } from '../../domain/automation/expansion';
+import type { Queryable } from '../../engines/postgres/port';
+import type { JobRequest } from '../../kernel/job';
+import { answerable, type ChatLine } from './chat-lines';
+import { takeUses } from './command-uses';
+import { commandsNamed, type EffectiveCommand } from './effective-commands';
+import { knownFollowers } from './followers';
+
+interface Use extends ChatLine {
+  key: string;
+  args: string;
+  command: EffectiveCommand;
+}
+
+/** Jobs that answer the commands of lines, or look up whether their authors follow. */
+export async function commandJobs(lines: readonly ChatLine[], tx: Queryable): Promise<JobRequest[]> {
+  const named = lines.flatMap((line) => {
+    const used = commandIn(line.message.text);
+    return used === null ? [] : [{ ...line, key: nameKey(used.word), args: used.args }];
+  });
+  if (named.length === 0) return [];
+  const commandOf = await commandsNamed(tx, named);
+  const uses = named.flatMap((line): Use[] => {
+    const command = commandOf(line);
+    return command?.enabled === true && command.platforms.includes(line.platform) ? [{ ...line, command }] : [];
+  });
+  const answered = await answerable(uses, tx);
+  if (answered.length === 0) return [];
+  const isWaiting = await waitingForFollows(answered, tx);
+  const waiting = answered.filter((use) => isWaiting(use) === true);
+  const ready = answered.filter((use) => isWaiting(use) === false);
+  const counts = await takeUses(
+    tx,
+    ready.map(({ account_id, person, at_ms, command }) => ({ account_id, person, at_ms, ...command })),
+  );
+  return [
+    ...waiting.map((use) => request(LOOK_UP_FOLLOWER, use, {})),
+    ...ready.flatMap((use, at) => (counts[at] === null ? [] : request(ANSWER_COMMAND, use, { count: counts[at]! }))),
+  ];
+}
+
+/** Whether a use waits for the platform's answer about a follow; undefined where the role is too weak. */
+async function waitingForFollows(uses: readonly Use[], tx: Queryable): Promise<(use: Use) => boolean | undefined> {
+  const isStrong = ({ message, command }: Use) => !isWeaker(shownRole(message), command.min_role);
+  const asked = uses.filter((use) => !isStrong(use) && use.command.min_role === 'follower');
+  const follows = await knownFollowers(tx, asked);
+  return (use) => {
+    if (isStrong(use)) return false;
+    const known = use.command.min_role === 'follower' ? follows(use) : false;
+    return known === undefined ? true : known ? false : undefined;
+  };
+}
+
+function request(name: string, use: Use, more: object): JobRequest {
+  const { id, account_id, platform, platform_user_id, person, at_ms, message, args, command } = use;
+  const payload = {
+    ...{ account_id, command_id: command.command_id, platform, cause_id: id, person, at_ms, ...more },
+    ...{ channel_id: message.channel_id, reply_to: message.message_id, live_chat_id: message.live_chat_id },
+    ...{ platform_user_id, user: message.author!.display_name ?? message.author!.username ?? '', args },
+  };
+  return { name, key: id, payload, expires_at: lineExpiry(at_ms) };
+}
