@@ -13,7 +13,8 @@ import {
 import { DomainError } from '../../kernel/errors';
 import { NotSent } from '../../kernel/job';
 import { placesWithBot } from '../../services/automation/account-bots';
-import { answerText } from '../../services/automation/answer-text';
+import { expandedText } from '../../services/automation/answer-text';
+import { beforeCall } from '../../services/automation/called';
 import { takeUses } from '../../services/automation/command-uses';
 import { effectiveCommand } from '../../services/automation/effective-commands';
 import { isLookedUp, keyOfAuthor, knownFollowers } from '../../services/automation/followers';
@@ -57,15 +58,20 @@ export const answerCommand = job({
       ]),
   async run(used, _attempt, { db, texts, chats, log }) {
     const { account_id, platform, cause_id, reply_to, live_chat_id } = used;
-    const command = await effectiveCommand(db, used);
-    const text = await answerText({ db, texts }, command?.response ?? '', used, chats.maxCharacters(platform));
+    const text = await beforeCall(async () => {
+      const command = await effectiveCommand(db, used);
+      return expandedText({ db, texts }, command?.response ?? '', used, chats.maxCharacters(platform));
+    });
     if (text === '') return;
     let result: SendResult;
     try {
-      result = await chats.send({
-        ...{ account_id, user_id: null, cause_id, platform, text, reply_to, live_chat_id },
-        ...{ for_source_only: false, tries_again: true },
-      });
+      // A send that was kept is not sent again.
+      result = await beforeCall(() =>
+        chats.send({
+          ...{ account_id, user_id: null, cause_id, platform, text, reply_to, live_chat_id },
+          ...{ for_source_only: false, tries_again: true },
+        }),
+      );
     } catch (error) {
       if (!(error instanceof DomainError)) throw error;
       log.info({ account_id, platform, reason: error.reason }, 'a command was not answered');

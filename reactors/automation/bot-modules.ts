@@ -4,16 +4,18 @@ import { job } from '../../app/job';
 import { reactor } from '../../app/reactor';
 import { ACCOUNT_EVENTS } from '../../domain/accounts/accounts';
 import { BOT_MODULE_EVENTS, BOT_MODULES, moduleOwner, TIMED_MESSAGES } from '../../domain/automation/bot-modules';
-import { cutTo } from '../../domain/automation/expansion';
 import { PLATFORMS } from '../../domain/common/vendors';
 import { DomainError } from '../../kernel/errors';
 import { NotSent } from '../../kernel/job';
-import { DROP_SCHEDULE, DROP_SCHEDULES_OF_ACCOUNT, SET_SCHEDULE } from '../../services/automation/schedules';
+import { expandedText } from '../../services/automation/answer-text';
+import { beforeCall } from '../../services/automation/called';
+import { DROP_SCHEDULE, DROP_SCHEDULES_OF_ACCOUNT, nextDue, SET_SCHEDULE } from '../../services/automation/schedules';
 import { moveTurn, nextMessage, timedPlaces } from '../../services/automation/timed-messages';
+import { ownChannel } from '../../services/connections/own-channel';
 import type { SendResult } from '../../services/chat/send-chat';
 
 const START_TIMED_MESSAGES = 'start-timed-messages';
-/** Time within which a due message is sent, in milliseconds. */
+/** Longest time within which a due message is sent, in milliseconds; it ends when the next one is due. */
 const SEND_MS = 60_000;
 const PAUSES = { first_ms: 2_000, most_ms: 10_000 };
 const TRIES = 20;
@@ -25,7 +27,7 @@ const ownerOf = ({ account_id }: { account_id: string }) => moduleOwner(account_
 /** Sends the next timed message of a live channel. */
 export const sendTimedMessage = job({
   name: 'send-timed-message',
-  payload: { account_id: z.uuid(), platform: z.enum(PLATFORMS), cause_id: z.uuid() },
+  payload: { account_id: z.uuid(), platform: z.enum(PLATFORMS), cause_id: z.uuid(), started_ms: z.int().optional() },
   retries: TRIES,
   after_unknown: 'end',
   pauses: PAUSES,
@@ -35,16 +37,25 @@ export const sendTimedMessage = job({
   isWanted: async ({ account_id, platform }, { db }) =>
     (await timedPlaces(db, account_id)).some((place) => place.platform === platform),
   onUnknown: (place) => (tx) => moveTurn(tx, place),
-  async run(place, _attempt, { db, chats, log }) {
+  async run(place, _attempt, { db, texts, chats, log }) {
     const { account_id, platform, cause_id } = place;
-    const message = await nextMessage(db, place);
-    if (message === null) return;
+    const text = await beforeCall(async () => {
+      const message = await nextMessage(db, place);
+      const channel = message === null ? null : await ownChannel(db, account_id, platform);
+      if (message === null || channel === null) return null;
+      const { channel_id } = channel;
+      return expandedText({ db, texts }, message, { account_id, platform, channel_id }, chats.maxCharacters(platform));
+    });
+    if (text === null) return;
+    if (text === '') return (tx) => moveTurn(tx, place);
     let result: SendResult;
     try {
-      result = await chats.send({
-        ...{ account_id, user_id: null, cause_id, platform, text: cutTo(message, chats.maxCharacters(platform)) },
-        ...{ reply_to: null, live_chat_id: null, for_source_only: false, tries_again: true },
-      });
+      result = await beforeCall(() =>
+        chats.send({
+          ...{ account_id, user_id: null, cause_id, platform, text, reply_to: null, live_chat_id: null },
+          ...{ for_source_only: false, tries_again: true },
+        }),
+      );
     } catch (error) {
       if (!(error instanceof DomainError)) throw error;
       log.info({ account_id, platform, reason: error.reason }, 'a timed message was not sent');
@@ -64,13 +75,15 @@ export const startTimedMessages = job({
   owner: ownerOf,
   async run({ account_id }, { key }, { db }) {
     const places = await timedPlaces(db, account_id);
-    const expires_at = new Date(Date.now() + SEND_MS).toISOString();
+    const started_ms = Date.now();
+    const next_ms = await nextDue(db, ownerOf({ account_id }));
+    const expires_at = new Date(Math.min(started_ms + SEND_MS, next_ms)).toISOString();
     return (_tx, { enqueue }) =>
       enqueue(
         sendTimedMessage,
         ...places.map((place) => {
           const cause_id = v5(`${key}:${place.platform}`, CAUSES);
-          return { key: cause_id, payload: { ...place, cause_id }, expires_at };
+          return { key: cause_id, payload: { ...place, cause_id, started_ms }, expires_at };
         }),
       );
   },

@@ -1,33 +1,48 @@
 import { randomInt } from 'node:crypto';
 import { argumentValues, cutTo, expand, uptimeText } from '../../domain/automation/expansion';
-import type { UsedCommand } from '../../domain/automation/command-answers';
 import type { Platform } from '../../domain/common/vendors';
 import type { Queryable } from '../../engines/postgres/port';
 import type { PersonalTexts } from '../../privacy/subject-keys/port';
 import { readChannelName } from '../connections/channel-names';
 import { accountFlags } from './account-flags';
+import { maskOf } from './masks';
+
+/** What the values of a text are about; a text without a line has no user, arguments and count. */
+export interface TextSubject {
+  account_id: string;
+  platform: Platform;
+  channel_id: string;
+  user?: string | null;
+  args?: string | null;
+  count?: number;
+}
 
 interface TextServices {
   db: Queryable;
   texts: PersonalTexts;
 }
 
-/** Text that answers a use of a command, at most as long as the platform allows. */
-export async function answerText(
+/** The template with its values, in which filtered words are masked; at most as long as the platform allows. */
+export async function expandedText(
   services: TextServices,
-  response: string,
-  used: UsedCommand & { count: number },
+  template: string,
+  { account_id, platform, channel_id, ...line }: TextSubject,
   most_characters: number,
 ): Promise<string> {
-  const { account_id, platform, channel_id, count } = used;
-  const user = used.user ?? '';
+  const mask = await maskOf(services.db, account_id);
+  const user = mask(line.user ?? '');
   const values = {
-    ...{ user, platform, count: String(count), ...argumentValues(used.args ?? '', user) },
-    channel: (await readChannelName(services, { platform, platform_channel_id: channel_id })) ?? '',
+    ...{
+      user,
+      platform,
+      count: line.count === undefined ? '' : String(line.count),
+      ...argumentValues(mask(line.args ?? ''), user),
+    },
+    channel: mask((await readChannelName(services, { platform, platform_channel_id: channel_id })) ?? ''),
     uptime: await uptimeOf(services.db, account_id, platform),
-    song: response.includes('{{song}}') ? await songOf(services.db, account_id) : '',
+    song: template.includes('{{song}}') ? mask(await songOf(services.db, account_id)) : '',
   };
-  return cutTo(expand(response, values, randomInt).trim(), most_characters);
+  return cutTo(expand(template, values, randomInt).trim(), most_characters);
 }
 
 /** Empty while the channel is not on air. */

@@ -14,6 +14,16 @@ export const SET_SCHEDULE = `
 export const DROP_SCHEDULE = 'delete from account_schedules where owner = $1';
 export const DROP_SCHEDULES_OF_ACCOUNT = 'delete from account_schedules where account_id = $1';
 
+/** Next due time of an owner, in milliseconds since 1970; Infinity without a schedule. */
+export async function nextDue(db: Pick<Queryable, 'query'>, owner: string): Promise<number> {
+  const [row] = await db.query<{ next_ms: number }>(
+    'select (extract(epoch from next_due_at) * 1000)::float8 as next_ms from account_schedules where owner = $1',
+    [owner],
+    'schedule-next',
+  );
+  return row?.next_ms ?? Infinity;
+}
+
 /** The next due time follows now, so that missed ones are one. */
 const TAKE = `
   with due as (

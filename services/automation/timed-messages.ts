@@ -36,9 +36,14 @@ export async function timedPlaces(db: Pick<Queryable, 'query'>, account_id: stri
   return rows.filter(hasBot);
 }
 
-/** The next message of a channel; null without one, or while too few lines were written since the last. */
-export async function nextMessage(db: Pick<Queryable, 'query'>, place: TimedPlace): Promise<string | null> {
-  const { account_id, platform } = place;
+/**
+ * The next message of a channel; null without one, while too few lines were written since the last, and when one was
+ * sent after `started_ms`, which is when this one was due.
+ */
+export async function nextMessage(
+  db: Pick<Queryable, 'query'>,
+  { account_id, platform, started_ms = Infinity }: TimedPlace & { started_ms?: number | undefined },
+): Promise<string | null> {
   const [turn] = await db.query<Turn & Record<string, unknown>>(
     `select coalesce(m.config -> 'messages', '[]') as messages, coalesce(t.sent, 0) as sent,
        coalesce((m.config ->> 'min_chat_lines')::int, 0) as min_chat_lines,
@@ -49,6 +54,7 @@ export async function nextMessage(db: Pick<Queryable, 'query'>, place: TimedPlac
     'timed-turn',
   );
   if (turn === undefined || turn.messages.length === 0) return null;
+  if (turn.sent_micros !== null && turn.sent_micros / 1_000 > started_ms) return null;
   if (turn.min_chat_lines > 0 && turn.sent_micros !== null) {
     const lines = await db.query(
       `select 1 as one from platform_chat_messages m where m.account_id = $1 and m.platform = $2 and m.place > $3
