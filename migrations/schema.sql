@@ -717,6 +717,25 @@ create table deleted_users (
   constraint deleted_users_pkey PRIMARY KEY (user_id)
 );
 
+create table discord_buckets (
+  key text not null,
+  most integer not null,
+  remaining integer not null,
+  resets_at timestamp with time zone not null,
+  window_ms integer not null,
+  in_flight integer not null,
+  taken_at timestamp with time zone not null,
+  learned boolean not null default false,
+  constraint discord_buckets_pkey PRIMARY KEY (key)
+);
+CREATE INDEX discord_buckets_reset ON public.discord_buckets USING btree (resets_at);
+
+create table discord_routes (
+  route text not null,
+  bucket text not null,
+  constraint discord_routes_pkey PRIMARY KEY (route)
+);
+
 create table discord_shards (
   one boolean not null default true,
   shards integer not null,

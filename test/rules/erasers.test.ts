@@ -160,6 +160,8 @@ const NOTHING_PERSONAL: Readonly<Record<string, readonly string[]>> = {
     'broker_members',
     'broker_partitions',
     'broker_topics',
+    'discord_buckets',
+    'discord_routes',
     'graphile_worker._private_job_queues',
     'graphile_worker._private_known_crontabs',
     'graphile_worker._private_tasks',

@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { FakeTokens } from './cloud-tokens';
+import type { FakeCall, FakeHandler } from './cloud';
+import { FakeDiscordRest } from './discord-rest';
 import { FakeVendor, type LoginAnswer } from './fake';
 
 interface Session {
@@ -13,6 +15,7 @@ interface Session {
 /** `discord.com/api/v10/gateway/bot` and the gateway: hello, heartbeats, identify, resume with what was missed. */
 export class FakeDiscord extends FakeVendor {
   readonly bot_tokens = new Set<string>();
+  readonly rest = new FakeDiscordRest();
   /** Of who lets the bot into a guild. */
   readonly tokens = new FakeTokens('discord');
   private readonly sessions = new Map<string, Session>();
@@ -50,6 +53,12 @@ export class FakeDiscord extends FakeVendor {
     this.server.on('upgrade', (request, socket, head) => {
       this.door.handleUpgrade(request, socket, head, (ws) => this.admit(ws));
     });
+  }
+
+  protected override handlerOf(asked: FakeCall): FakeHandler {
+    const token = /^Bot (.+)$/.exec(asked.headers.authorization ?? '')?.[1] ?? '';
+    const answer = this.rest.answer(asked, this.bot_tokens.has(token));
+    return answer === undefined ? super.handlerOf(asked) : () => answer;
   }
 
   /** Says it in every session; who is away gets it when they resume. */

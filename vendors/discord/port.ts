@@ -1,4 +1,5 @@
 import type { WebSocket } from 'ws';
+import { NotSent } from '../../kernel/job';
 
 /** Where the gateway is, and how many sessions may be begun still. */
 export interface GatewayPlace {
@@ -19,4 +20,91 @@ export interface DiscordGateway {
    * @throws NotSent for an address that is none of Discord's, wherever it was said
    */
   socket(url: string): WebSocket;
+}
+
+/** A limited group of calls. */
+export interface DiscordRoute {
+  /** Method and path without ids. */
+  name: string;
+  /** Id of the channel or server, which has limits of its own. */
+  major: string;
+}
+
+/** Limits as an answer of Discord announces them. */
+export interface DiscordLimits {
+  /** Discord's name of the bucket; null where the answer names none. */
+  bucket: string | null;
+  limit: number;
+  remaining: number;
+  reset_after_ms: number;
+}
+
+/** A call that was allowed. */
+export interface TakenCall {
+  /** Key of its bucket. */
+  key: string;
+}
+
+/** Rate limits of Discord's REST, shared by all processes. */
+export interface DiscordBuckets {
+  /** Takes a call of the route's bucket, or returns the milliseconds to wait. */
+  take(route: DiscordRoute): Promise<TakenCall | { wait_ms: number }>;
+  /** Takes over the limits of the call's answer; null where the answer has none. */
+  answered(route: DiscordRoute, taken: TakenCall, limits: DiscordLimits | null): Promise<void>;
+  /** Stops calls of the bucket after a refusal; `everywhere` stops those of all buckets. */
+  refused(taken: TakenCall, retry_after_ms: number, everywhere: boolean): Promise<void>;
+}
+
+/** A text channel of a server. */
+export interface DiscordChannel {
+  id: string;
+  name: string;
+  /** Discord's number: 0 is a text channel, 5 one of announcements. */
+  type: number;
+}
+
+/** Discord refused a call: nothing was done. */
+export class DiscordRefused extends Error {
+  constructor(
+    readonly status: number,
+    /** Discord's number of the error. */
+    readonly code: number | null,
+    message: string,
+    /** Names of the fields that Discord refused, as paths (`3.name`). */
+    readonly fields: readonly string[] = [],
+  ) {
+    super(message);
+    this.name = 'DiscordRefused';
+  }
+}
+
+/** A limit of Discord's REST: nothing was sent. */
+export class DiscordLimited extends NotSent {
+  constructor(readonly retry_after_ms: number) {
+    super('a limit of Discord is reached');
+    this.name = 'DiscordLimited';
+  }
+}
+
+/** A command that Discord shows to the members of a server. */
+export interface SlashCommand {
+  name: string;
+  description: string;
+}
+
+/**
+ * Calls of Discord's REST in the bot's name.
+ * @throws DiscordRefused, NotSent, OutcomeUnknown
+ */
+export interface DiscordRest {
+  /** Text channels of a server, in their order. */
+  textChannels(guild_id: string): Promise<DiscordChannel[]>;
+  /** Posts a message that pings nobody; returns its id. */
+  post(channel_id: string, message: { text: string; reply_to?: string | null }): Promise<string>;
+  /** Replaces all commands of the bot in a server. */
+  registerCommands(application_id: string, guild_id: string, commands: readonly SlashCommand[]): Promise<void>;
+  /** Acknowledges an interaction, so that it can be answered later. */
+  acknowledge(interaction: { id: string; token: string }): Promise<void>;
+  /** Answers an acknowledged interaction. */
+  answerInteraction(application_id: string, token: string, text: string): Promise<void>;
 }

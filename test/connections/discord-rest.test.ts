@@ -1,0 +1,79 @@
+import { NotSent, OutcomeUnknown } from '../../kernel/job';
+import { createDiscordBuckets, sweepDiscordBuckets } from '../../services/connections/discord-buckets';
+import { createHttpClients } from '../../vendors/http/client';
+import { DiscordRefused } from '../../vendors/discord/port';
+import { discordRest } from '../../vendors/discord/rest';
+import { testDatabase, type TestDatabase } from '../support/database';
+import { noMetrics } from '../support/projections';
+import { FakeDiscord } from '../vendors/discord-cloud';
+
+const TOKEN = 'bot-token';
+const GUILD = '900';
+const vendor = new FakeDiscord();
+const http = createHttpClients({ metrics: noMetrics, allow_loopback: true });
+let t: TestDatabase;
+beforeAll(async () => {
+  await vendor.start();
+  vendor.bot_tokens.add(TOKEN);
+  vendor.rest.channels.set(GUILD, [
+    { id: '12', name: 'news', type: 5, position: 2 },
+    { id: '11', name: 'general', type: 0, position: 1 },
+    { id: '13', name: 'voice', type: 2, position: 0 },
+  ]);
+  t = await testDatabase();
+});
+afterAll(async () => {
+  await http.close();
+  await vendor.close();
+  await t?.drop();
+});
+beforeEach(() => vendor.heal());
+
+/** A process of its own. */
+const client = (bot_token = TOKEN) =>
+  discordRest(http, { api_url: vendor.base_url, bot_token }, createDiscordBuckets(t.db));
+
+test('text channels are listed in their order, and a message pings nobody', async () => {
+  expect(await client().textChannels(GUILD)).toEqual([
+    { id: '11', name: 'general', type: 0 },
+    { id: '12', name: 'news', type: 5 },
+  ]);
+  const id = await client().post('11', { text: 'Hello @everyone', reply_to: '5' });
+  expect(vendor.rest.posted.at(-1)).toEqual({
+    ...{ id, channel_id: '11', content: 'Hello @everyone', reply_to: '5' },
+    allowed_mentions: { parse: [], replied_user: false },
+  });
+});
+
+test('refusals name their reason, and an unknown outcome is no refusal', async () => {
+  await expect(client().post('404', { text: 'x' })).rejects.toMatchObject({ status: 404, code: 10003 });
+  await expect(client('').post('11', { text: 'x' })).rejects.toThrow(DiscordRefused);
+  await expect(client('other').textChannels(GUILD)).rejects.toMatchObject({ status: 401 });
+  vendor.fail({ path: '/api/v10/channels/11/messages', status: 502 });
+  const before = vendor.asked('/api/v10/channels/11/messages');
+  await expect(client().post('11', { text: 'once' })).rejects.toThrow(OutcomeUnknown);
+  expect(vendor.asked('/api/v10/channels/11/messages')).toBe(before + 1);
+  const commands = ['ok', 'Bad Name'].map((name) => ({ name, description: 'd' }));
+  await expect(client().registerCommands('1', GUILD, commands)).rejects.toMatchObject({ fields: ['1.name'] });
+});
+
+test('two processes together exceed no limit that Discord announces', async () => {
+  Object.assign(vendor.rest, { limit: 3, window_ms: 300 });
+  const clients = [client(), client()];
+  const texts = Array.from({ length: 12 }, (_, n) => `text ${n}`);
+  await Promise.all(texts.map((text, n) => clients[n % 2]!.post('12', { text })));
+  expect(vendor.rest.textOf('12').sort()).toEqual([...texts].sort());
+  expect(vendor.rest.exceeded).toBe(0);
+});
+
+test('a limit of all calls stops each process, and the pause that Discord asks for is the caller’s', async () => {
+  vendor.rest.stopped_until = Date.now() + 60_000;
+  await expect(client().textChannels(GUILD)).rejects.toMatchObject({ retry_after_ms: expect.any(Number) });
+  const before = vendor.calls.length;
+  await expect(client().post('11', { text: 'x' })).rejects.toThrow(NotSent);
+  expect(vendor.calls).toHaveLength(before);
+  vendor.rest.stopped_until = 0;
+  await t.db.query(`update discord_buckets set resets_at = now() - interval '2 days'`);
+  expect(await sweepDiscordBuckets(t.db)).toBeGreaterThan(0);
+  await client().textChannels(GUILD);
+});

@@ -1,0 +1,163 @@
+import { z } from 'zod';
+import { OutcomeUnknown } from '../../kernel/job';
+import { pause } from '../../lib/async/signal';
+import { bodyAs } from '../http/body';
+import { hostOf } from '../http/hosts';
+import type { HttpAnswer, HttpClients, HttpRequest } from '../http/port';
+import { DiscordLimited, DiscordRefused } from './port';
+import type { DiscordBuckets, DiscordLimits, DiscordRest, DiscordRoute } from './port';
+
+const CALL_MS = 5_000;
+/** Longest wait for a bucket in the process; a longer one is the caller's. */
+const LONGEST_WAIT_MS = 2_000;
+/** Pause after a 429 without a time. */
+const LIMITED_MS = 5_000;
+/** Greatest plausible number of a limit: a day in milliseconds. */
+const MAX_NUMBER = 86_400_000;
+/** Types of channels with text: ordinary ones, and those of announcements. */
+const TEXT_CHANNELS: ReadonlySet<number> = new Set([0, 5]);
+/** Deferred answer with a message. */
+const DEFERRED = 5;
+/** Commands of the kind that is typed. */
+const CHAT_INPUT = 1;
+/** A parameter that is text. */
+const STRING = 3;
+
+const Channels = z.array(
+  z.object({ id: z.string(), name: z.string().nullish(), type: z.int(), position: z.int().nullish() }),
+);
+const Posted = z.object({ id: z.string() });
+const Refusal = z.object({ message: z.string().nullish(), code: z.int().nullish(), errors: z.unknown().optional() });
+const Limited = z.object({ retry_after: z.number().nullish(), global: z.boolean().nullish() });
+
+export interface DiscordRestOptions {
+  api_url: string;
+  bot_token: string;
+}
+
+interface Call extends Pick<HttpRequest, 'method'> {
+  path: string;
+  json?: unknown;
+  /** Null for the answers of an interaction: each has a limit of its own, above the one call that it gets. */
+  route: DiscordRoute | null;
+}
+
+/** Discord's REST, within the limits that it announces. */
+export function discordRest(
+  http: HttpClients,
+  { api_url, bot_token }: DiscordRestOptions,
+  buckets: DiscordBuckets,
+): DiscordRest {
+  const client = http.client('discord-rest', [hostOf(api_url)]);
+
+  async function call({ method, path, json, route }: Call): Promise<HttpAnswer> {
+    if (bot_token === '') throw new DiscordRefused(401, null, 'the installation has no bot of Discord');
+    const taken = route === null ? null : await takeCall(buckets, route);
+    const answer = await client.call({
+      method,
+      url: `${api_url}/api/v10${path}`,
+      headers: {
+        accept: 'application/json',
+        ...(route !== null && { authorization: `Bot ${bot_token}` }),
+        ...(json !== undefined && { 'content-type': 'application/json' }),
+      },
+      ...(json !== undefined && { body: JSON.stringify(json) }),
+      deadline_ms: CALL_MS,
+      repeatable: false,
+      repeat_limited: false,
+    });
+    if (answer.status === 429) {
+      const { retry_after, global } = bodyAs(answer, Limited) ?? {};
+      const asked_ms = typeof retry_after === 'number' ? Math.ceil(retry_after * 1000) : answer.retry_after_ms;
+      const retry_after_ms = asked_ms ?? LIMITED_MS;
+      if (taken !== null) await buckets.refused(taken, retry_after_ms, global === true);
+      throw new DiscordLimited(retry_after_ms);
+    }
+    if (route !== null && taken !== null) await buckets.answered(route, taken, limitsOf(answer));
+    const { status } = answer;
+    if (status >= 200 && status < 300) return answer;
+    if (status >= 500 || status < 400) throw new OutcomeUnknown(`Discord answered ${status}`);
+    const { message, code, errors } = bodyAs(answer, Refusal) ?? {};
+    throw new DiscordRefused(
+      status,
+      code ?? null,
+      message?.slice(0, 300) ?? `Discord answered ${status}`,
+      paths(errors),
+    );
+  }
+
+  return {
+    async textChannels(guild_id) {
+      const path = `/guilds/${encodeURIComponent(guild_id)}/channels`;
+      const route = { name: 'GET /guilds/{id}/channels', major: guild_id };
+      const channels = bodyAs(await call({ method: 'GET', path, route }), Channels);
+      if (channels === undefined) throw new OutcomeUnknown('Discord answered with no list of channels');
+      return channels
+        .filter(({ type }) => TEXT_CHANNELS.has(type))
+        .sort((one, other) => (one.position ?? 0) - (other.position ?? 0) || (one.id < other.id ? -1 : 1))
+        .map(({ id, name, type }) => ({ id, name: name ?? '', type }));
+    },
+    async post(channel_id, { text, reply_to }) {
+      const answer = await call({
+        method: 'POST',
+        path: `/channels/${encodeURIComponent(channel_id)}/messages`,
+        route: { name: 'POST /channels/{id}/messages', major: channel_id },
+        json: {
+          content: text,
+          allowed_mentions: { parse: [], replied_user: false },
+          ...(reply_to && { message_reference: { message_id: reply_to, fail_if_not_exists: false } }),
+        },
+      });
+      return bodyAs(answer, Posted)?.id ?? '';
+    },
+    async registerCommands(application_id, guild_id, commands) {
+      const [application, guild] = [application_id, guild_id].map(encodeURIComponent);
+      await call({
+        method: 'PUT',
+        path: `/applications/${application}/guilds/${guild}/commands`,
+        route: { name: 'PUT /applications/{id}/guilds/{id}/commands', major: guild_id },
+        json: commands.map(({ name, description }) => ({
+          ...{ name, description, type: CHAT_INPUT },
+          options: [{ type: STRING, name: 'text', description: 'Text after the command', required: false }],
+        })),
+      });
+    },
+    async acknowledge({ id, token }) {
+      const path = `/interactions/${encodeURIComponent(id)}/${encodeURIComponent(token)}/callback`;
+      await call({ method: 'POST', path, route: null, json: { type: DEFERRED } });
+    },
+    async answerInteraction(application_id, token, text) {
+      const [application, of] = [application_id, token].map(encodeURIComponent);
+      const path = `/webhooks/${application}/${of}/messages/@original`;
+      const json = { content: text, allowed_mentions: { parse: [] } };
+      await call({ method: 'PATCH', path, route: null, json });
+    },
+  };
+}
+
+/** Waits for a call of the bucket. @throws DiscordLimited when the wait is too long */
+async function takeCall(buckets: DiscordBuckets, route: DiscordRoute): Promise<{ key: string }> {
+  const until = performance.now() + LONGEST_WAIT_MS;
+  for (;;) {
+    const taken = await buckets.take(route);
+    if ('key' in taken) return taken;
+    if (performance.now() + taken.wait_ms > until) throw new DiscordLimited(taken.wait_ms);
+    await pause(taken.wait_ms, new AbortController().signal);
+  }
+}
+
+/** Limits in the headers of an answer. */
+function limitsOf({ headers }: Pick<HttpAnswer, 'headers'>): DiscordLimits | null {
+  const numberIn = (name: string) => Number(headers[name] ?? Number.NaN);
+  const [limit, remaining] = [numberIn('x-ratelimit-limit'), numberIn('x-ratelimit-remaining')];
+  const reset_after_ms = Math.ceil(numberIn('x-ratelimit-reset-after') * 1000);
+  if (![limit, remaining, reset_after_ms].every((number) => number >= 0 && number <= MAX_NUMBER)) return null;
+  return { bucket: headers['x-ratelimit-bucket'] ?? null, limit, remaining, reset_after_ms };
+}
+/** Paths of the fields in Discord's nested errors. */
+function paths(errors: unknown, of = ''): string[] {
+  if (typeof errors !== 'object' || errors === null) return [];
+  return Object.entries(errors).flatMap(([name, below]) =>
+    name === '_errors' ? [of] : paths(below, of === '' ? name : `${of}.${name}`),
+  );
+}
