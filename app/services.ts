@@ -17,6 +17,7 @@ import type { ErasedChats } from '../kernel/eraser';
 import type { Settings } from '../kernel/settings/settings';
 import type { Tokens } from '../access/authentication/tokens/jwt';
 import type { ChatVendors } from '../vendors/chat/port';
+import type { DiscordRest } from '../vendors/discord/port';
 import type { OAuthVendor } from '../vendors/oauth/port';
 import type { IdentityProvider } from '../vendors/login/port';
 
@@ -75,6 +76,8 @@ export interface Services {
   oauth: ReadonlyMap<string, OAuthVendor>;
   /** Calls to the chats of platforms. */
   chat: ChatVendors;
+  /** Calls of Discord in the bot's name. */
+  discord: DiscordRest;
   /** Emotes of channels. */
   emotes: ChannelEmotes;
   /** Breakers of look-ups of people at their platforms. */

@@ -28,7 +28,7 @@ export interface ServiceParts {
   tokens: Tokens;
   logins: Services['logins'];
   oauth: Services['oauth'];
-  chat: Pick<Services, 'chat' | 'emotes' | 'profile_breakers' | 'connection_tokens' | 'spendYoutube'>;
+  chat: Pick<Services, 'chat' | 'discord' | 'emotes' | 'profile_breakers' | 'connection_tokens' | 'spendYoutube'>;
   access: AccessInvalidation;
 }
 

@@ -730,6 +730,24 @@ create table discord_buckets (
 );
 CREATE INDEX discord_buckets_reset ON public.discord_buckets USING btree (resets_at);
 
+create table discord_guild_channels (
+  connection_id uuid not null,
+  account_id uuid not null,
+  feature text not null,
+  channel_id text not null,
+  constraint discord_guild_channels_pkey PRIMARY KEY (connection_id, feature)
+);
+CREATE INDEX discord_guild_channels_feature ON public.discord_guild_channels USING btree (account_id, feature);
+
+create table discord_guilds (
+  connection_id uuid not null,
+  account_id uuid not null,
+  guild_id text not null,
+  settings jsonb not null default '{}'::jsonb,
+  constraint discord_guilds_pkey PRIMARY KEY (connection_id)
+);
+CREATE INDEX discord_guilds_account ON public.discord_guilds USING btree (account_id);
+
 create table discord_routes (
   route text not null,
   bucket text not null,
@@ -742,6 +760,13 @@ create table discord_shards (
   constraint discord_shards_pkey PRIMARY KEY (one),
   constraint discord_shards_one_check CHECK (one),
   constraint discord_shards_shards_check CHECK ((shards > 0))
+);
+
+create table discord_slash_commands (
+  connection_id uuid not null,
+  account_id uuid not null,
+  skipped text[] not null,
+  constraint discord_slash_commands_pkey PRIMARY KEY (connection_id)
 );
 
 create table dissolved_accounts (

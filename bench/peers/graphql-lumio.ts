@@ -15,6 +15,7 @@ import { createReadModels } from '../../projections/runtime/status/read-models';
 import { SAMPLE_OPERATIONS } from './graphql-sample';
 
 /** No operation of the sample calls a chat. */
+const noCall = () => Promise.reject(new Error('nothing is called here'));
 const NO_CHAT = {
   chat: new Map(),
   connection_tokens: { token: () => Promise.reject(new Error('there are no connections here')) },
@@ -22,6 +23,13 @@ const NO_CHAT = {
     of: () => Promise.resolve([]),
     badges: () => Promise.resolve([]),
     known: () => ({ any: false, emote: () => undefined, badge: () => null }),
+  },
+  discord: {
+    textChannels: noCall,
+    post: noCall,
+    registerCommands: noCall,
+    acknowledge: noCall,
+    answerInteraction: noCall,
   },
   profile_breakers: createProfileBreakers(),
   spendYoutube: async () => false,

@@ -14,6 +14,7 @@ import { twitchChat } from '../../vendors/twitch/chat';
 import { youtubeChat } from '../../vendors/youtube/chat';
 import type { CallersDeps } from '../callers';
 import type { OpenConnections } from './connections';
+import { openDiscord } from './discord';
 import { openEmotes } from './emotes';
 import { openHttp } from './http';
 
@@ -42,7 +43,7 @@ export const chatCallsOf = (
 export function openChat(
   deps: Pick<CallersDeps, 'settings' | 'engines' | 'db' | 'log' | 'metrics' | 'stops'>,
   { tokens }: Pick<OpenConnections, 'tokens'>,
-): Pick<Services, 'chat' | 'emotes' | 'profile_breakers' | 'connection_tokens' | 'spendYoutube'> {
+): Pick<Services, 'chat' | 'discord' | 'emotes' | 'profile_breakers' | 'connection_tokens' | 'spendYoutube'> {
   const { settings, db } = deps;
   const { twitch, google, kick, trovo } = settings;
   const http = openHttp(deps);
@@ -52,6 +53,7 @@ export function openChat(
   const vendors = [twitchChat(http, { ...twitch, app }), youtubeChat(http, google), kickChat(http, kick)];
   return {
     chat: new Map([...vendors, trovoChat(http, trovo)].map((vendor) => [vendor.platform, vendor])),
+    discord: openDiscord(deps),
     emotes: openEmotes(deps),
     profile_breakers: createProfileBreakers(),
     connection_tokens: tokens,

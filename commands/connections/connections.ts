@@ -19,9 +19,10 @@ import {
   disconnect,
   ConnectionResult,
 } from '../../services/connections/disconnecting';
+import { beginConnection, return_to, StartedConnection } from '../../services/connections/starting';
 import { dropApp, keptApp, writeApp } from '../../services/connections/oauth-apps';
 import { endFormerApp, readFormerApp } from '../../services/connections/former-app';
-import { beginOAuth, readState, redeemState, type RedeemedState } from '../../services/oauth/oauth-states';
+import { readState, redeemState, type RedeemedState } from '../../services/oauth/oauth-states';
 import {
   command,
   conflict,
@@ -35,7 +36,7 @@ import {
   type Refuse,
 } from '../../app/operation';
 import { endRefusedGrant } from '../../services/connections/refused-grants';
-import { callbackOf, parseReturnUrl, MAX_RETURN_URL_LENGTH } from '../../services/oauth/return-url';
+import { callbackOf, parseReturnUrl } from '../../services/oauth/return-url';
 import type { Services } from '../../app/services';
 import { accountApps, accountAppsStream } from '../../domain/connections/account-apps';
 import { connectionReservations } from '../../domain/connections/connection-reservations';
@@ -51,7 +52,6 @@ import { DomainError } from '../../kernel/errors';
 
 const platform = z.enum(APP_PLATFORMS);
 const kind = z.enum(['channel', 'bot', 'system_bot']).meta({ id: 'OAuthConnectionKind' });
-const return_to = z.string().min(1).max(MAX_RETURN_URL_LENGTH).describe('A page of this service to come back to');
 
 /** Source: spec rulings, "starting a connection". */
 export const startConnection = command({
@@ -60,24 +60,9 @@ export const startConnection = command({
   rest: post('/v1/connections/oauth/{platform}/start', { envelope: 'bare' }),
   guard: [firstParty],
   input: z.object({ platform, kind, return_to }),
-  output: z
-    .object({ authorize_url: z.string().describe('Where the browser goes'), state: z.string() })
-    .meta({ id: 'StartedConnection' }),
+  output: StartedConnection,
   errors: connectingErrors,
-  async run({ input, caller, refuse }, services) {
-    const { platform, kind } = input;
-    const { account_id, vendor } = await authorizeConnect(services, { caller, platform, kind }, refuse);
-    const return_to = parseReturnUrl(services.settings, input.return_to);
-    if (return_to === null) throw refuse('UNKNOWN_RETURN');
-    const app = await appFor(services, { platform, kind: kind === 'channel' ? 'channel' : 'bot', account_id });
-    if (app === null) throw refuse('NO_APP', { platform });
-    await requireIntegrationQuota(services, { account_id, platform, kind }, refuse);
-    const of = { user_id: caller.user_id, account_id, platform, kind };
-    const begun = { ...of, app: app.app, client_id: app.client_id, return_to: return_to.href };
-    const { state, challenge } = await beginOAuth(services, begun);
-    const redirect_uri = callbackOf(return_to, platform);
-    return { authorize_url: vendor.authorizeUrl({ app, kind, redirect_uri, state, challenge }), state };
-  },
+  run: ({ input, caller, refuse }, services) => beginConnection(services, { caller, ...input }, refuse),
 });
 
 /** Source: spec doc2 §4.2 "Connections", rulings "starting a connection". */

@@ -6,6 +6,14 @@ import type { JsonObject } from '../../lib/json/json';
 import { readShopDomain } from '../billing/shop-domains';
 import { unreachable } from '../common/unreachable';
 import { BOT_PLATFORMS, CHANNEL_PLATFORMS, type BotPlatform, type ChannelPlatform } from '../common/vendors';
+import {
+  decideGuild,
+  evolveGuild,
+  NEW_GUILD,
+  type DiscordGuildCommand,
+  type DiscordGuildEvent,
+  type DiscordGuildState,
+} from './discord-guilds';
 
 const account_id = z.uuid();
 const connection_id = z.uuid();
@@ -66,7 +74,7 @@ export const CONNECTION_EVENTS = events({
     OF_CONNECTION,
   ),
 });
-export type ConnectionEvent = EventOf<typeof CONNECTION_EVENTS>;
+export type ConnectionEvent = EventOf<typeof CONNECTION_EVENTS> | DiscordGuildEvent;
 
 type Connecting<Platform> = { account_id: string; connection_id: string; platform: Platform; now: string };
 
@@ -84,7 +92,8 @@ export type ConnectionCommand =
   | { type: 'connection:connect_shop'; account_id: string; connection_id: string; shop_domain: string; now: string }
   | { type: 'connection:disconnect_shop'; account_id: string; shop_domain: string; now: string }
   /** The account is gone. */
-  | { type: 'connection:disconnect_all'; account_id: string; now: string };
+  | { type: 'connection:disconnect_all'; account_id: string; now: string }
+  | DiscordGuildCommand;
 
 interface Channel {
   connection_id: string;
@@ -97,6 +106,8 @@ interface Bot {
   connection_id: string;
   platform_user_id: string;
   reconnect_required: boolean;
+  /** Of a bot of Discord. */
+  guild: DiscordGuildState;
 }
 
 export interface Connections {
@@ -184,6 +195,10 @@ function decideConnection(state: Connections, command: ConnectionCommand): Conne
           shopGone(account_id, shop_domain, connection_id, now),
         ),
       ];
+    case 'discord_guild:configure':
+    case 'discord_guild:set_channel':
+    case 'discord_guild:remove_channel':
+      return decideGuild(state.bots.get('discord'), command);
     default:
       return unreachable(command);
   }
@@ -247,7 +262,7 @@ function evolveConnection(state: Connections, event: ConnectionEvent): Connectio
       return { ...state, channels: without(state.channels, event.platform) };
     case 'connection:bot_connected': {
       const { platform, connection_id, platform_user_id } = event;
-      const bot = { connection_id, platform_user_id, reconnect_required: false };
+      const bot = { connection_id, platform_user_id, reconnect_required: false, guild: NEW_GUILD };
       return { ...state, bots: new Map(state.bots).set(platform, bot) };
     }
     case 'connection:bot_disconnected':
@@ -269,6 +284,13 @@ function evolveConnection(state: Connections, event: ConnectionEvent): Connectio
       return { ...state, shops: new Map(state.shops).set(event.shop_domain, event.connection_id) };
     case 'connection:shop_disconnected':
       return { ...state, shops: without(state.shops, event.shop_domain) };
+    case 'discord_guild:configured':
+    case 'discord_guild:channel_set':
+    case 'discord_guild:channel_removed': {
+      const bot = state.bots.get('discord');
+      if (bot?.connection_id !== event.connection_id) return state;
+      return { ...state, bots: new Map(state.bots).set('discord', { ...bot, guild: evolveGuild(bot.guild, event) }) };
+    }
     default:
       return unreachable(event);
   }

@@ -212,6 +212,7 @@ describe('every operation, called from another account', () => {
       category: 'FEATURE',
       status: 'ACTIVE',
       guild_id: '900',
+      ...{ feature: 'event_feed', settings: {} },
       enabled: true,
       ...offer,
       limits: [{ name: 'max_sounds', value: 1 }],

@@ -247,6 +247,10 @@ export const CALLS: Readonly<Record<string, Call>> = {
   clearBotConnectionReconnectFlag: { input: id('bot') },
   toggleBotForPlatform: { input: () => ({ platform: 'kick', enabled: false }) },
   rejoinBot: { input: () => ({ platform: 'twitch' }) },
+  authorizeDiscordGuild: { input: () => ({ return_to: BACK }) },
+  updateDiscordGuild: { input: () => ({ guild_id: '7', settings: { live_message: 'Live' } }) },
+  setDiscordChannel: { input: () => ({ guild_id: '7', feature: 'event_feed', channel_id: '71' }) },
+  deleteDiscordChannel: { input: () => ({ guild_id: '7', feature: 'chat_mirror' }) },
   saveSeToken: { input: () => ({ platform: 'twitch', token: 'tip-token' }) },
   deleteSeToken: { input: id('needless_tips') },
   updateSystemConnection: { input: () => ({ platform: 'trovo', ...THEIR_APP, bot_mode: 'account' }) },
@@ -367,6 +371,8 @@ export async function prepareCalls(
   made.needless_bot = await connect('kick', 'bot');
   made.detached_bot = await connect('trovo', 'bot');
   await connect('discord', 'bot');
+  cloud.discord.channels.set('7', [{ id: '71', name: 'general', type: 0, position: 0 }]);
+  await owner.send('PUT', '/v1/discord-guilds/7/channels/chat_mirror', { channel_id: '71' });
   await connect('kick', 'system_bot');
   type Connected = { id: string; platform: string; platform_channel_id: string };
   const connected = (await owner.get('/v1/connections/channel')).body.data as Connected[];

@@ -1,6 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { type FakeAnswer, type FakeCall, FakeCloud } from './cloud';
+import { type FakeAnswer, type FakeCall, FakeCloud, type FakeHandler } from './cloud';
 import { type FakeGrant, FakeTokens } from './cloud-tokens';
+import { FakeDiscordRest } from './discord-rest';
 
 /** The app that is registered everywhere. */
 export const APP = { client_id: 'lumio-app', client_secret: 'app-secret' };
@@ -21,6 +22,7 @@ const REFUSED = json(400, { error: 'invalid_grant', message: 'Invalid refresh to
  */
 export class FakeOAuthCloud extends FakeCloud {
   readonly tokens = new FakeTokens('oauth');
+  readonly discord = new FakeDiscordRest();
   /** Apps by id, with their secrets. */
   readonly apps = new Map([[APP.client_id, APP.client_secret]]);
   /** What was revoked. */
@@ -99,6 +101,11 @@ export class FakeOAuthCloud extends FakeCloud {
   }
 
   /** What the settings say of all vendors. */
+  protected override handlerOf(asked: FakeCall): FakeHandler {
+    const answer = this.discord.answer(asked, true);
+    return answer === undefined ? super.handlerOf(asked) : () => answer;
+  }
+
   env(): Record<string, string> {
     const url = this.base_url;
     const names = ['TWITCH', 'GOOGLE', 'KICK', 'TROVO', 'DISCORD', 'SPOTIFY'];

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { guildStream } from '../../domain/connections/connection-reservations';
+import { DISCORD_FEATURES } from '../../domain/connections/discord-guilds';
 import type { ReservationEvent } from '../../domain/common/reservations';
 import type { EventStore } from '../../engines/event-store/port';
 import type { Queryable } from '../../engines/postgres/port';
@@ -23,8 +24,61 @@ const Linked = z.object({
 });
 
 /** A Discord server that the bot was added to, for an account. Source: spec extra-facts §27. */
-export const DiscordGuild = Linked.extend({ guild_name: z.string().nullable() }).meta({ id: 'AdminDiscordGuild' });
+export const AdminDiscordGuild = Linked.extend({ guild_name: z.string().nullable() }).meta({ id: 'AdminDiscordGuild' });
+export type AdminDiscordGuild = z.output<typeof AdminDiscordGuild>;
+
+/** The account's own Discord server. Source: spec extra-facts §13. */
+export const DiscordGuild = z
+  .object({
+    guild_id: z.string(),
+    guild_name: z.string().nullable(),
+    connected_at: dateTime,
+    settings: z
+      .record(z.string(), z.unknown())
+      .describe('`event_types` of the feed (default: all) and `live_message`, a template; others are kept')
+      .meta({ graphql: 'JSON' }),
+    channels: z
+      .partialRecord(z.enum(DISCORD_FEATURES), z.string())
+      .describe('Ids of the channels that have a use')
+      .meta({ graphql: 'JSON' }),
+    slash_skipped: z.array(z.string()).describe('Names of commands that Discord does not take as slash commands'),
+  })
+  .meta({ id: 'DiscordGuild' });
 export type DiscordGuild = z.output<typeof DiscordGuild>;
+
+/** Servers of an account: one or none. */
+export async function ownGuilds(
+  { db, texts }: Pick<Services, 'texts'> & { db: Queryable },
+  account_id: string,
+): Promise<DiscordGuild[]> {
+  const rows = await db.query<Omit<DiscordGuild, 'guild_name'> & { connection_id: string }>(
+    `select b.id as connection_id, b.platform_user_id as guild_id, b.connected_at, coalesce(g.settings, '{}') as settings,
+       coalesce((select jsonb_object_agg(c.feature, c.channel_id) from discord_guild_channels c
+         where c.connection_id = b.id), '{}') as channels,
+       coalesce(s.skipped, '{}') as slash_skipped
+     from bot_connections b left join discord_guilds g on g.connection_id = b.id
+       left join discord_slash_commands s on s.connection_id = b.id
+     where b.account_id = $1 and b.platform = 'discord'`,
+    [account_id],
+    'discord-guilds-own',
+  );
+  const names = await grantNames(
+    { db, texts },
+    rows.map(({ connection_id }) => connection_id),
+  );
+  return rows.map(({ connection_id, ...row }) => ({
+    ...row,
+    guild_name: names.get(connection_id)?.display_name ?? null,
+  }));
+}
+
+/** The account's server of this id; undefined for others. */
+export const ownGuild = async (
+  services: Pick<Services, 'texts'> & { db: Queryable },
+  account_id: string,
+  guild_id: string,
+): Promise<DiscordGuild | undefined> =>
+  (await ownGuilds(services, account_id)).find((guild) => guild.guild_id === guild_id);
 
 /** Query of servers by account name ($1); `few` starts from the few matching accounts. */
 const guilds = (few: boolean): string => `(
@@ -44,7 +98,7 @@ export async function discordGuildsOf(
   services: Pick<Services, 'texts'> & { db: Queryable },
   page: Rows,
   search: string,
-): Promise<{ items: DiscordGuild[]; total: number }> {
+): Promise<{ items: AdminDiscordGuild[]; total: number }> {
   const few = await isRareTerm(services.db, search);
   const { items, total } = await rowsOf(services.db, page, Linked, {
     from: guilds(few),

@@ -26,6 +26,7 @@ beforeAll(async () => {
     env: {
       ...cloud.env(),
       LUMIO_HOSTS__WEB: WEB,
+      LUMIO_DISCORD__BOT_TOKEN: 'bot-token',
       LUMIO_AUTH__DEVELOPMENT_LOGINS: 'true',
       LUMIO_HISTORY__SESSION_GRACE: '0s',
     },
