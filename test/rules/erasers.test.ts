@@ -110,6 +110,8 @@ const NOTHING_PERSONAL: Readonly<Record<string, readonly string[]>> = {
   "the tenant's own words about itself": [
     'accounts',
     'api_keys',
+    'automation_triggers',
+    'automations',
     'bot_command_overrides',
     'bot_commands',
     'bot_modules',

@@ -173,6 +173,7 @@ describe('every operation, called from another account', () => {
     await owner.send('PUT', '/v1/automations/variables/kept', { type: 'text', value: secret });
     const rewarded = await owner.send('POST', '/v1/rewards', { platform: 'twitch', title: secret });
     things['/v1/rewards'] = rewarded.body.data.id;
+    things['/v1/automations'] = (await owner.send('POST', '/v1/automations', { name: secret })).body.data.id;
     const commanded = { response_type: 'text', response: secret };
     for (const [name, path] of [
       ['secret', '/v1/bot-commands'],
@@ -350,6 +351,7 @@ describe('every operation, called from another account', () => {
       cooldown_global: 1,
       cooldown_user: 1,
       discord_form: 'both',
+      ...{ second_run: 'skip', nodes: [], edges: [] },
       cursor: Buffer.from(JSON.stringify(['2999-01-01T00:00:00Z', 1, randomUUID()])).toString('base64url'),
     };
     own_examples = {

@@ -146,6 +146,10 @@ export const CALLS: Readonly<Record<string, Call>> = {
   createReward: { input: () => ({ platform: 'twitch', title: 'Hug' }) },
   updateReward: { input: id('reward', { title: 'Renamed' }) },
   deleteReward: { input: id('needless_reward') },
+  createAutomation: { input: () => ({ name: 'walked' }) },
+  updateAutomation: { input: id('automation', { name: 'renamed' }) },
+  replaceAutomationGraph: { input: id('drawn_automation', { revision: 0, nodes: [], edges: [] }) },
+  deleteAutomation: { input: id('needless_automation') },
   createBotCommand: { input: () => ({ ...COMMAND, name: 'walked' }) },
   updateBotCommand: { input: id('command', { name: 'renamed' }) },
   deleteBotCommand: { input: id('needless_command') },
@@ -409,6 +413,8 @@ export async function prepareCalls(
   await owner.send('PUT', '/v1/bot-modules/timed_messages', { config: { min_chat_lines: 1 } });
   await owner.send('PUT', '/v1/automations/variables/needless', { type: 'number', value: 1 });
   await keep('/v1/rewards', (title) => ({ platform: 'twitch', title }), ['reward', 'needless_reward']);
+  const automations = ['automation', 'drawn_automation', 'needless_automation'];
+  await keep('/v1/automations', (name) => ({ name }), automations);
   const commanded = (name: string) => ({ ...COMMAND, name });
   await keep('/v1/bot-commands', commanded, ['command', 'needless_command']);
   const of_all = ['global_command', 'overridden_command', 'needless_global_command'];

@@ -1,0 +1,54 @@
+import { ACCOUNT_EVENTS } from '../../domain/accounts/accounts';
+import { AUTOMATION_EVENTS } from '../../domain/automation/automations';
+import { sql } from '../../kernel/sql';
+import { all, each, eventProjection, pick } from '../runtime/drive/handlers';
+
+/** Types of events or messages that a trigger names. */
+const INSERT_TRIGGERS = sql`
+  insert into automation_triggers (automation_id, node_id, account_id, type, matches, config)
+  select e.automation_id, (n ->> 'id')::uuid, e.account_id, n ->> 'type',
+    array(select json_array_elements_text(coalesce(n #> '{config,event_types}', n #> '{config,types}', '[]'))),
+    n -> 'config'
+  from e cross join lateral json_array_elements(e.graph::json -> 'nodes') n where n ->> 'type' like 'trigger:%'
+  on conflict (automation_id, node_id) do nothing`;
+
+/** Automations with their graphs, and the triggers of the graphs. */
+export const automations = eventProjection({
+  name: 'automations',
+  version: 1,
+  tables: ['automations', 'automation_triggers'],
+  events: [AUTOMATION_EVENTS, pick(ACCOUNT_EVENTS, 'account:dissolved')],
+  on: {
+    'automation:created': all(
+      sql`
+      insert into automations
+        (id, account_id, name, description, enabled, second_run, revision, graph, created_at, updated_at)
+      select automation_id, account_id, name, description, enabled, second_run, 0, graph::json, created_at, created_at
+      from e on conflict (id) do nothing`,
+      INSERT_TRIGGERS,
+    ),
+    'automation:updated': each(
+      ['automation_id'],
+      sql`
+      update automations a set name = e.name, description = e.description, enabled = e.enabled,
+        second_run = e.second_run, disabled_reason = e.disabled_reason, updated_at = e.updated_at
+      from e where a.id = e.automation_id`,
+    ),
+    'automation:graph_replaced': each(
+      ['automation_id'],
+      sql`
+      update automations a set revision = e.revision, graph = e.graph::json, updated_at = e.replaced_at
+      from e where a.id = e.automation_id`,
+      sql`delete from automation_triggers t using e where t.automation_id = e.automation_id`,
+      INSERT_TRIGGERS,
+    ),
+    'automation:deleted': all(
+      sql`delete from automations a using e where a.id = e.automation_id`,
+      sql`delete from automation_triggers t using e where t.automation_id = e.automation_id`,
+    ),
+    'account:dissolved': all(
+      sql`delete from automations a using e where a.account_id = e.account_id`,
+      sql`delete from automation_triggers t using e where t.account_id = e.account_id`,
+    ),
+  },
+});

@@ -1,0 +1,134 @@
+import { randomUUID } from 'node:crypto';
+import { automationCount } from '../../domain/automation/automation-counts';
+import { decider } from '../support/decider';
+import { ownerAndStranger, sharedServer } from '../support/shared-server';
+import type { ApiClient } from '../support/vendor-cloud';
+
+const PATH = '/v1/automations';
+let owner: ApiClient;
+let stranger: ApiClient;
+beforeAll(async () => {
+  ({ owner, stranger } = await ownerAndStranger(await sharedServer()));
+});
+
+const make = async (body: object = {}) => (await owner.send('POST', PATH, { name: 'Thanks', ...body })).body.data;
+const put = (id: string, body: object, api = owner) => api.send('PUT', `${PATH}/${id}/graph`, body);
+const patch = (id: string, body: object, api = owner) => api.send('PATCH', `${PATH}/${id}`, body);
+
+/** A graph of a trigger and a node after it. */
+function graph(type: string, config: object) {
+  const [trigger, node] = [randomUUID(), randomUUID()];
+  return {
+    nodes: [
+      { id: trigger, type: 'trigger:manual', config: {} },
+      { id: node, type, config, x: 1.5 },
+    ],
+    edges: [{ from: trigger, to: node }],
+    node,
+  };
+}
+const bodyOf = ({ nodes, edges }: ReturnType<typeof graph>, revision = 0) => ({ revision, nodes, edges });
+
+test('automations are made, listed, changed and deleted on both protocols, by their account alone', async () => {
+  for (const body of [{ name: ' ' }, { name: 'x'.repeat(101) }, { second_run: 'other' }, { nodes: [] }])
+    expect(await owner.send('POST', PATH, { name: 'x', ...body })).toMatchObject({
+      ...{ status: 400, body: { error: 'VALIDATION_ERROR' } },
+    });
+  const once = () => owner.send('POST', PATH, { name: ' Thanks ', description: '' }, { 'idempotency-key': 'made' });
+  const [made, repeated] = [await once(), await once()];
+  expect(made).toMatchObject({
+    status: 201,
+    body: {
+      data: {
+        ...{ name: 'Thanks', description: null, enabled: false, second_run: 'parallel', revision: 0 },
+        ...{ disabled_reason: null, nodes: [], edges: [] },
+      },
+    },
+  });
+  expect(repeated.body).toEqual(made.body);
+  const { id } = made.body.data;
+  const listed = (await owner.get(PATH)).body;
+  expect(listed).toMatchObject({ data: [{ id, revision: 0 }], _meta: { total: 1 } });
+  expect(listed.data[0]).not.toHaveProperty('nodes');
+  const both = await owner.gql(
+    `{ automations { total items { id secondRun } } automation(id: "${id}") { nodes { id } } }`,
+  );
+  expect(both.data).toEqual({
+    automations: { total: 1, items: [{ id, secondRun: 'parallel' }] },
+    automation: { nodes: [] },
+  });
+  expect((await patch(id, { enabled: true, second_run: 'queue' })).body.data).toMatchObject({
+    ...{ name: 'Thanks', enabled: true, second_run: 'queue' },
+  });
+  expect((await stranger.get(PATH)).body._meta.total).toBe(0);
+  expect((await stranger.get(`${PATH}/${id}`)).status).toBe(404);
+  expect((await patch(id, { name: 'x' }, stranger)).status).toBe(404);
+  expect((await put(id, { revision: 0, nodes: [], edges: [] }, stranger)).status).toBe(404);
+  expect((await stranger.send('DELETE', `${PATH}/${id}`, undefined)).status).toBe(404);
+  expect((await owner.gql(`mutation { deleteAutomation(id: "${id}") { success } }`)).data.deleteAutomation).toEqual({
+    success: true,
+  });
+  expect((await owner.send('DELETE', `${PATH}/${id}`, undefined)).status).toBe(404);
+});
+
+test('a graph is replaced at its revision, once by six writers, and shown as it was sent', async () => {
+  const { id } = await make();
+  const raw = { text: '{{displayName}}', big: { a: [1, { toString: null }] }, b: '{}' };
+  const one = graph('action:emit_event', { event_type: 'my:event', raw });
+  const answers = await Promise.all(Array.from({ length: 6 }, () => put(id, bodyOf(one))));
+  expect(answers.map(({ status }) => status).sort()).toEqual([200, 409, 409, 409, 409, 409]);
+  expect(answers.find(({ status }) => status === 409)!.body.error).toBe('CONFLICT');
+  const stored = (await owner.get(`${PATH}/${id}`)).body.data;
+  expect(stored).toMatchObject({ revision: 1, edges: [{ ...one.edges[0], output: 'next' }] });
+  expect(stored.nodes).toEqual(one.nodes);
+  const replaced = await owner.gql(
+    `mutation { replaceAutomationGraph(id: "${id}", input: { revision: 1, nodes: [], edges: [] }) { revision nodes { id } } }`,
+  );
+  expect(replaced.data.replaceAutomationGraph).toEqual({ revision: 2, nodes: [] });
+});
+
+test('a problem of a graph names its node, and changes nothing', async () => {
+  const { id } = await make();
+  const other = (await stranger.send('POST', PATH, { name: 'Other' })).body.data.id as string;
+  for (const broken of [
+    graph('action:none', {}),
+    graph('action:wait', { seconds: 0 }),
+    graph('action:wait', { seconds: 1, more: true }),
+    graph('action:run_automation', { automation_id: other }),
+    graph('action:play_sound', { sound_id: randomUUID() }),
+    graph('action:set_layer', { overlay_id: randomUUID(), layer_id: randomUUID(), visible: true }),
+    { ...graph('action:wait', { seconds: 1 }), edges: [] },
+  ]) {
+    const refused = await put(id, bodyOf(broken));
+    expect(refused).toMatchObject({ status: 400, body: { error: 'VALIDATION_ERROR' } });
+    expect(refused.body.message).toContain(broken.node);
+  }
+  expect((await put(id, JSON.parse(HIDDEN_MEMBER) as object)).status).toBe(400);
+  expect((await owner.get(`${PATH}/${id}`)).body.data).toMatchObject({ revision: 0, nodes: [] });
+  expect((await put(id, bodyOf(graph('action:run_automation', { automation_id: id })))).status).toBe(200);
+});
+
+const HIDDEN_MEMBER = JSON.stringify(bodyOf(graph('action:wait', { seconds: 1 }))).replace('{}', '{"__proto__":{}}');
+
+test('node types are listed with their schemas', async () => {
+  const { body } = await owner.get(`${PATH}/node-types`);
+  expect(body.data).toContainEqual(
+    expect.objectContaining({
+      ...{ type: 'action:wait', family: 'action', outputs: ['done', 'failed'] },
+      config: expect.objectContaining({ type: 'object', required: ['seconds'], additionalProperties: false }),
+    }),
+  );
+  const { data } = await stranger.gql('{ automationNodeTypes { type outputs } }');
+  expect(data.automationNodeTypes).toContainEqual({ type: 'condition:chance', outputs: ['true', 'false'] });
+});
+
+test('an account has at most 1,000 automations', () => {
+  const given = decider(automationCount);
+  const of = (n: number) => ({ automation_id: `a${n}`, account_id: 'a' });
+  const all = Array.from({ length: 1_000 }, (_, n) => ({ type: 'automation_count:added' as const, ...of(n) }));
+  const add = { type: 'automation_count:add', ...of(1_000) } as const;
+  given(all).when(add).thenFails('TOO_MANY_AUTOMATIONS');
+  given([...all, { type: 'automation_count:removed', ...of(0) }])
+    .when(add)
+    .then({ ...add, type: 'automation_count:added' });
+});
