@@ -4,14 +4,14 @@ export interface Values {
 }
 
 /** `{{name}}`, a dotted path, and `{{random:a,b}}`. */
-const PLACE = /\{\{(?:random:([^{}]*)|(\w+(?:\.\w+)*))\}\}/g;
+export const TEMPLATE_PLACE = /\{\{(?:random:([^{}]*)|(\w+(?:\.\w+)*))\}\}/g;
 
 /**
  * Replaces the places of a template. Values are not expanded again, and unknown names are empty.
  * @param pick returns one of the number of choices, from 0 on
  */
 export function expand(template: string, values: Values, pick: (choices: number) => number): string {
-  return template.replace(PLACE, (_place, choices: string | undefined, path: string | undefined) => {
+  return template.replace(TEMPLATE_PLACE, (_place, choices: string | undefined, path: string | undefined) => {
     if (choices === undefined) return valueAt(values, path!.split('.'));
     const all = choices.split(',').map((choice) => choice.trim());
     return all[pick(all.length)]!;

@@ -343,6 +343,7 @@ describe('every operation, called from another account', () => {
       alias: 'strange',
       exempt_roles: ['vips'],
       platform_reward_id: '1',
+      template: '{{user.name}}',
       cost: 1,
       response: 'Hi',
       automation_id: null,

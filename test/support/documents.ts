@@ -6,6 +6,7 @@ import { apiNamesPage } from './api-names-page';
 import { areasPage } from './areas-page';
 import { clientTypes } from './client-types';
 import { settingsPage } from './settings-page';
+import { templatesPage } from './templates-page';
 import { unservedPage } from './unserved-page';
 import { websocketPage } from './websocket-page';
 
@@ -14,6 +15,7 @@ export const documents = (): [path: string, text: string][] => [
   ['clients/js/channels.ts', clientTypes(CHANNELS, Object.keys(ERROR_TEXTS))],
   ['docs/areas.md', areasPage()],
   ['docs/operating/settings.md', settingsPage()],
+  ['docs/templates.md', templatesPage()],
   ['docs/websocket.md', websocketPage(CHANNELS)],
   ['docs/unserved.md', unservedPage(fixture('not-yet-served') as string[])],
   ['docs/api-names.md', apiNamesPage(OPERATIONS, stated())],
