@@ -187,6 +187,20 @@ export function drawnSong(playing: Json): DrawnSong {
   };
 }
 
+/** Members in which filtered words are masked. */
+const MASKED: ReadonlySet<string> = new Set([
+  ...['message', 'username', 'display_name', 'reply_to_username', 'user_name', 'title', 'artist'],
+]);
+
+/** What a page draws, with its texts masked. */
+export const maskDrawn = <Drawn extends object>(drawn: Drawn, mask: (text: string) => string): Drawn =>
+  Object.fromEntries(
+    Object.entries(drawn).map(([name, value]) => [
+      name,
+      typeof value === 'string' && MASKED.has(name) ? mask(value) : (value as unknown),
+    ]),
+  ) as Drawn;
+
 const only = (all: Readonly<Record<string, unknown>>, members: readonly string[]): object =>
   Object.fromEntries(members.flatMap((name) => (all[name] === undefined ? [] : [[name, all[name]]])));
 

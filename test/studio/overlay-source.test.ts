@@ -137,6 +137,41 @@ test('chat, events and test events of signed webhooks are forwarded once, with d
   again.end();
 });
 
+test('filtered words are masked in messages, events and the first message of a page, while the filter is on', async () => {
+  const FILTER = '/v1/bot-modules/word_filter';
+  await put(['chat', 'alerts']);
+  const filtered = await owner.send('PUT', FILTER, { enabled: true, config: { words: ['darn'], action: 'warn' } });
+  expect(filtered.status).toBe(200);
+  const client = await source();
+  const shown = async (text: string, as: string) => {
+    const from = client.messages.length;
+    await said(`m-${from}`, text);
+    const { data } = await next(client, 'chat:message', from);
+    return (data as Record<string, unknown>)['message'] === as ? true : undefined;
+  };
+  await eventually(() => shown('Darn, d\u0430rn it', '***, *** it'), 'the filter');
+  const raw = { data: { amount: 5, currency: 'EUR', displayName: 'Mr darn', message: 'a DARN tip' } };
+  await owner.send('POST', '/v1/events/test', { event_type: 'streamelements:tip', raw });
+  expect(await next(client, 'streamelements:tip')).toMatchObject({
+    data: { user_name: 'Mr ***', message: 'a *** tip' },
+  });
+  const { db } = server.database!;
+  await db.query(
+    `insert into platform_event_logs (account_id, id, type, platform, raw, created_at, user_id)
+     values ($1, gen_random_uuid(), 'streamelements:tip', 'streamelements', $2, now(), null)`,
+    [account_id, JSON.stringify(raw)],
+  );
+  const page = await source();
+  expect((await next(page, 'overlay:update')).data).toMatchObject({
+    labels: { last_tip: 'Mr *** 5 EUR' },
+    recent: expect.arrayContaining([expect.objectContaining({ user_name: 'Mr ***', message: 'a *** tip' })]),
+  });
+  page.end();
+  expect((await owner.send('DELETE', FILTER, undefined)).status).toBe(204);
+  await eventually(() => shown('darn', 'darn'), 'the end of the filter');
+  client.end();
+});
+
 test('a ban is forwarded without its moderator', async () => {
   await put(['chat']);
   const client = await source();

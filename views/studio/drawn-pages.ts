@@ -3,6 +3,7 @@ import {
   drawnEvent,
   drawnSong,
   FOLLOWER_TYPES,
+  maskDrawn,
   TIP_TYPES,
   type DrawnEvent,
   type DrawnSong,
@@ -11,6 +12,7 @@ import type { Queryable } from '../../engines/postgres/port';
 import type { Forwards } from '../../kernel/channel';
 import type { Json } from '../../lib/json/json';
 import { parsedJson } from '../../lib/json/paths';
+import { maskOf } from '../../services/automation/masks';
 import { assetsOf, type AssetSources } from './drawn-assets';
 import { inOrder, type OverlayLayer } from './overlays';
 
@@ -158,19 +160,21 @@ async function accountState(db: Queryable, account_id: string, { enabled, playin
   ]);
   const newest = (types: readonly string[] | null, limit: number) =>
     has_events ? newestEvents(db, account_id, types, limit) : [];
-  const [recent, [follower], [tip], state] = await Promise.all([
+  const [recent, [newest_follower], [newest_tip], state, mask] = await Promise.all([
     newest(null, 2 * RECENT),
     newest(FOLLOWER_TYPES, 1),
     newest(TIP_TYPES, 1),
     has_music ? playing(account_id) : null,
+    maskOf(db, account_id),
   ]);
-  const song = state === null ? null : drawnSong(state as Json);
+  const song = state === null ? null : maskDrawn(drawnSong(state as Json), mask);
+  const [follower, tip] = [newest_follower, newest_tip].map((event) => event && maskDrawn(event, mask));
   const labels = {
     last_follower: follower?.user_name ?? null,
     last_tip: tip ? tipText(tip) : null,
     song: song === null ? null : songText(song),
   };
-  return { emotes: [], labels, song, recent: recent.slice(0, RECENT) };
+  return { emotes: [], labels, song, recent: recent.slice(0, RECENT).map((event) => maskDrawn(event, mask)) };
 }
 
 const songText = ({ title, artist }: DrawnSong): string | null =>

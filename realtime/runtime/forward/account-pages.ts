@@ -3,6 +3,7 @@ import type { Logger } from '../../../engines/log/port';
 import type { Forwards } from '../../../kernel/channel';
 import type { Json } from '../../../lib/json/json';
 import { Signal } from '../../../lib/async/signal';
+import type { Mask } from '../../../services/automation/masks';
 import type { Channel, Places } from '../channel/channel';
 import type { Outbox } from '../delivery/outbox';
 import { eventText, storedMessageText } from '../relay/envelopes';
@@ -12,6 +13,7 @@ import { SOURCES, type Drawn, type Source } from './sources';
 
 export interface AccountPagesDeps {
   features: FeatureFlags;
+  maskOf(account_id: string): Promise<Mask> | Mask;
   open(channel: string): Promise<Channel>;
   outbox: Pick<Outbox, 'head' | 'page' | 'removals'>;
   /** The channel of a page. */
@@ -35,7 +37,15 @@ interface Arrived {
   seq: number | null;
 }
 
-/** Messages that wait for the answer about a flag; beyond, the pages begin again. */
+/** State of the account that decides over a message. */
+interface Passage {
+  /** Flags that are on. */
+  on: ReadonlySet<string>;
+  /** Masks the filtered words of the account. */
+  mask: Mask;
+}
+
+/** Messages that wait for flags or filtered words; beyond, the pages begin again. */
 const MAX_WAITING = 1_000;
 
 /** The pages of one account on this node, and the channels whose messages they draw. */
@@ -110,7 +120,7 @@ export class AccountPages {
     }
   }
 
-  /** Waits only when a flag has to be looked up. */
+  /** Waits only when a flag or the filtered words have to be looked up. */
   private forward(message: Arrived): Promise<void> | null {
     const { source } = message;
     const types = [...this.pages.values()].flat().filter(({ type }) => source.drawn_by.has(type));
@@ -118,10 +128,17 @@ export class AccountPages {
       this.pass(message);
       return null;
     }
-    const on = this.flagsOn(source, types);
-    if (on instanceof Promise) return on.then((flags) => this.send(message, flags));
-    this.send(message, on);
+    const passage = this.passage(source, types);
+    if (passage instanceof Promise) return passage.then((found) => this.send(message, found));
+    this.send(message, passage);
     return null;
+  }
+
+  private passage(source: Source, types: Forwards['types']): Passage | Promise<Passage> {
+    const on = this.flagsOn(source, types);
+    const mask = this.deps.maskOf(this.account_id);
+    if (!(on instanceof Promise) && typeof mask === 'function') return { on, mask };
+    return Promise.all([on, mask]).then(([flags, found]) => ({ on: flags, mask: found }));
   }
 
   /** Flags that are on, of a source and of types that draw it. */
@@ -135,15 +152,15 @@ export class AccountPages {
     );
   }
 
-  private send(message: Arrived, on: ReadonlySet<string>): void {
-    if (on.has(message.source.flag)) this.sendDrawn(message, on);
+  private send(message: Arrived, passage: Passage): void {
+    if (passage.on.has(message.source.flag)) this.sendDrawn(message, passage);
     this.pass(message);
   }
 
-  private sendDrawn({ source, event_type, data, seq }: Arrived, on: ReadonlySet<string>): void {
+  private sendDrawn({ source, event_type, data, seq }: Arrived, { on, mask }: Passage): void {
     const parsed = this.deps.parsed(data);
     const sent = seq === null ? messageOf(parsed) : { event_type, data: parsed };
-    const drawn = sent === null ? null : source.drawn(sent.event_type, sent.data, seq !== null);
+    const drawn = sent === null ? null : source.drawn({ ...sent, is_stored: seq !== null }, mask);
     if (drawn === null) return;
     const places = seq === null ? null : this.placesAfter(source, seq);
     for (const [page, types] of this.pages) if (draws(types, source, on)) this.sendTo(page, drawn, places);
@@ -190,12 +207,15 @@ export class AccountPages {
   }
 
   private async track(source: Source, index: number, types: Forwards['types']): Promise<Track> {
-    const is_drawn = draws(types, source, await this.flagsOn(source, types));
+    const { on, mask } = await this.passage(source, types);
+    const is_drawn = draws(types, source, on);
     return {
       name: source.channel(this.account_id),
       at: () => this.places[index]!,
       reached: (seq, ms) => this.reached(index, seq, ms),
-      drawn: is_drawn ? ({ event_type, data }) => source.drawn(event_type, this.deps.parsed(data), true) : null,
+      drawn: is_drawn
+        ? ({ event_type, data }) => source.drawn({ event_type, data: this.deps.parsed(data), is_stored: true }, mask)
+        : null,
       erased: source.erased,
     };
   }

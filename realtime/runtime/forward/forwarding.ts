@@ -2,6 +2,7 @@ import type { FeatureFlags } from '../../../app/services';
 import type { Logger } from '../../../engines/log/port';
 import type { Forwards } from '../../../kernel/channel';
 import { parsedJson } from '../../../lib/json/paths';
+import { createMasks } from '../../../services/automation/masks';
 import type { Channel } from '../channel/channel';
 import type { ChannelServices, Families, Family } from '../channel/family';
 import type { Hub } from '../delivery/hub';
@@ -31,6 +32,8 @@ export class Forwarding {
   private readonly accounts = new Map<string, AccountPages>();
   /** Pages by their channels. */
   private readonly pages = new Map<string, { account: AccountPages; opened_at: number; hour: number }>();
+
+  private readonly maskOf = createMasks(() => this.deps.services.db);
 
   constructor(private readonly deps: ForwardingDeps) {}
 
@@ -122,6 +125,7 @@ export class Forwarding {
       const { hub, features, open, outbox } = this.deps;
       account = new AccountPages(account_id, {
         features,
+        maskOf: this.maskOf,
         open,
         outbox,
         page: (name) => hub.channels.get(name),

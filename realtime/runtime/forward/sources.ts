@@ -1,12 +1,21 @@
 import { chatChannel } from '../../../domain/chat/chat-messages';
 import { eventsChannel } from '../../../domain/events/events';
-import { drawnChat, drawnEvent, drawnSong } from '../../../domain/studio/drawn-events';
+import { drawnChat, drawnEvent, drawnSong, maskDrawn } from '../../../domain/studio/drawn-events';
 import type { Json } from '../../../lib/json/json';
+import type { Mask } from '../../../services/automation/masks';
 
 /** A message as pages get it; `data` is JSON text. */
 export interface Drawn {
   event_type: string;
   data: string;
+}
+
+/** A message of a source. */
+export interface Arrived {
+  event_type: string;
+  data: Json;
+  /** The message is in the log of the source. */
+  is_stored: boolean;
 }
 
 /** A channel of an account whose messages are forwarded to its pages. */
@@ -18,8 +27,8 @@ export interface Source {
   drawn_by: ReadonlySet<string>;
   /** Event type by which a page removes a message whose content was erased. */
   erased?: string;
-  /** Null of a message that no page draws. `is_stored`: the message is in the log of the source. */
-  drawn(event_type: string, data: Json, is_stored: boolean): Drawn | null;
+  /** Null of a message that no page draws. */
+  drawn(message: Arrived, mask: Mask): Drawn | null;
 }
 
 const object = (data: Json): Record<string, Json> | null =>
@@ -32,10 +41,12 @@ export const SOURCES: readonly Source[] = [
     flag: 'feature:multichat',
     drawn_by: new Set(['chat', 'custom']),
     erased: 'chat:erased',
-    drawn(_event_type, data) {
+    drawn({ data }, mask) {
       const message = object(data);
       const drawn = message === null ? null : drawnChat(message);
-      return drawn === null ? null : { event_type: drawn.event_type, data: JSON.stringify(drawn.data) };
+      return drawn === null
+        ? null
+        : { event_type: drawn.event_type, data: JSON.stringify(maskDrawn(drawn.data, mask)) };
     },
   },
   {
@@ -43,19 +54,19 @@ export const SOURCES: readonly Source[] = [
     flag: 'feature:events',
     drawn_by: new Set(['alerts', 'event_list', 'text', 'custom']),
     erased: 'event:erased',
-    drawn(event_type, data, is_stored) {
+    drawn({ event_type, data, is_stored }, mask) {
       const event = object(data);
       const [platform, created_at] = [text(event?.platform), text(event?.created_at)];
       if (event === null || platform === null || created_at === null) return null;
       const id = is_stored ? (text(event.id) ?? undefined) : undefined;
       const drawn = drawnEvent({ id, type: event_type, platform, payload: event.payload ?? null, created_at });
-      return drawn === null ? null : { event_type, data: JSON.stringify(drawn) };
+      return drawn === null ? null : { event_type, data: JSON.stringify(maskDrawn(drawn, mask)) };
     },
   },
   {
     channel: (account_id) => `spotify:${account_id}`,
     flag: 'feature:music',
     drawn_by: new Set(['music', 'text', 'custom']),
-    drawn: (event_type, data) => ({ event_type, data: JSON.stringify(drawnSong(data)) }),
+    drawn: ({ event_type, data }, mask) => ({ event_type, data: JSON.stringify(maskDrawn(drawnSong(data), mask)) }),
   },
 ];
