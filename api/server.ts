@@ -129,7 +129,8 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
   app.setErrorHandler((error: FastifyError, request, reply) => sendFailure(error, request, reply));
   answerInTurn(app);
   await hooks.install(app);
-  acceptJson(app);
+  const { members: proven, anonymous_members: anonymous } = settings.requests;
+  acceptJson(app, { proven, anonymous });
   boundBodies(app, deps.bodies);
   const unrouted = answerUnrouted(app);
   serveUpgrades(app.server, deps.websocket);

@@ -90,6 +90,15 @@ export const SettingsSchema = z.strictObject({
     .enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'])
     .default('info')
     .describe('Lowest level of the log lines that are written'),
+  requests: z
+    .strictObject({
+      members: integer(100, 1_000_000)
+        .default(10_000)
+        .describe('Most members of objects and elements of arrays in a JSON body, of a caller with a credential'),
+      anonymous_members: integer(100, 1_000_000).default(1_000).describe('The same, of a caller without a credential'),
+    })
+    .prefault({})
+    .meta({ title: 'Requests' }),
   database: z
     .strictObject({
       url: z.string().optional().meta({

@@ -109,15 +109,28 @@ describe('input', () => {
     expect([answer.status, answer.json.error]).toEqual([400, code]);
     expect(answer.json.message).toMatch(message);
   });
-  test('bodies of more than 5,000 members are refused, wherever the members are', async () => {
+  test('bodies of too many members and elements are refused, wherever these are', async () => {
     const members = (count: number) => Array.from({ length: count }, (_one, i) => `"m${i}":${i}`).join();
-    const post = (body: string) => api.rest('POST', '/v1/notes', { body });
-    expect((await post(`{"raw":{${members(4_998)}},"note_text":"a:b"}`)).status).toBe(201);
-    for (const body of [`{"raw":{${members(4_999)}},"note_text":"a"}`, `{${members(60_000)}}`]) {
+    const elements = (count: number) => Array.from({ length: count }, () => '{ }').join(' ,');
+    const post = (body: string, as?: string) =>
+      api.rest('POST', '/v1/notes', { body, ...(as !== undefined && { as }) });
+    expect((await post(`{"raw":{${members(9_998)}},"note_text":"a:b,c"}`)).status).toBe(201);
+    expect((await post(`{"raw":{"x":[${elements(9_997)}]},"note_text":"a"}`)).status).toBe(201);
+    const refused = (most: number) => ({
+      error: 'VALIDATION_ERROR',
+      message: `The request body has more than ${most} members`,
+    });
+    for (const body of [
+      `{"raw":{${members(9_999)}},"note_text":"a"}`,
+      `{"raw":{"x":[${elements(9_998)}]},"note_text":"a"}`,
+      `{${members(60_000)}}`,
+    ]) {
       const { status, json } = await post(body);
-      const message = 'The request body has more than 5000 members';
-      expect([status, json]).toEqual([400, { error: 'BAD_REQUEST', message }]);
+      expect([status, json]).toEqual([400, refused(10_000)]);
     }
+    // A body of an anonymous caller is refused before the credential is missed.
+    expect((await post(`{${members(1_001)}}`, '')).json).toEqual(refused(1_000));
+    expect((await post(`{${members(1_000)}}`, '')).status).toBe(401);
   });
   test('escapes and large but exact numbers are kept', async () => {
     const body = '{"note_text":"q\\"\\\\u0000 \\ud83d\\ude00","raw":{"n":9007199254740991,"f":1.5e10}}';

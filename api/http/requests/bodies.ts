@@ -1,13 +1,13 @@
 import type { FastifyInstance } from 'fastify';
 import { ApiError } from '../../../kernel/errors';
 import { MAX_BODY_BYTES, parseJsonBody } from './json-body';
-import { givenTwice } from './json-rules';
+import { givenTwice, MEMBER_LIMITS, type MemberLimits } from './json-rules';
 import { repeatedMember } from './repeated-members';
 
 const unsupported = (message: string) => new ApiError('BAD_REQUEST', message, { status: 415 });
 
 /** Accepts only JSON bodies; Fastify's own parser would accept NUL, huge numbers and deep nesting. */
-export function acceptJson(app: FastifyInstance): void {
+export function acceptJson(app: FastifyInstance, limits: MemberLimits = MEMBER_LIMITS): void {
   app.removeAllContentTypeParsers();
   app.addContentTypeParser(
     'application/json',
@@ -17,7 +17,8 @@ export function acceptJson(app: FastifyInstance): void {
         if (isEncoded(request.headers['content-encoding']) && body.length > 0) {
           throw unsupported('Unsupported content encoding: send the body as it is');
         }
-        const parsed = parseJsonBody(body as Buffer);
+        const is_proven = request.state !== null && request.state.caller.kind !== 'anonymous';
+        const parsed = parseJsonBody(body as Buffer, limits[is_proven ? 'proven' : 'anonymous']);
         const { parameters } = request.routeOptions.config;
         const repeated = parameters && repeatedMember(body.toString('utf8'), parameters);
         if (repeated) throw givenTwice(repeated);

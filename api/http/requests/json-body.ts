@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { ApiError } from '../../../kernel/errors';
-import { isKeptExactly, isReservedMember, jsonRefusals, MAX_JSON_DEPTH, MAX_JSON_MEMBERS } from './json-rules';
+import { isKeptExactly, isReservedMember, jsonRefusals, MAX_JSON_DEPTH, MEMBER_LIMITS } from './json-rules';
 
 /** Largest body. Source: design §10. */
 export const MAX_BODY_BYTES = 1024 * 1024;
@@ -9,15 +9,15 @@ const malformed = (message: string) => new ApiError('BAD_REQUEST', message);
 
 /**
  * Parses a JSON body and refuses what JavaScript or PostgreSQL would silently change or choke on: nesting beyond
- * {@link MAX_JSON_DEPTH}, more than {@link MAX_JSON_MEMBERS} members, NUL and lone surrogates, numbers that a double
- * cannot hold, prototype keys, bytes that are not UTF-8.
+ * {@link MAX_JSON_DEPTH}, more than `most` members and elements, NUL and lone surrogates, numbers that a double cannot
+ * hold, prototype keys, bytes that are not UTF-8.
  * @throws ApiError BAD_REQUEST or VALIDATION_ERROR
  */
-export function parseJsonBody(body: Buffer): unknown {
+export function parseJsonBody(body: Buffer, most = MEMBER_LIMITS.proven): unknown {
   if (body.length === 0) return undefined;
   if (!isUtf8(body)) throw malformed('The request body is not valid UTF-8');
   const text = body.toString('utf8');
-  inspect(text);
+  inspect(text, most);
   try {
     return JSON.parse(text);
   } catch {
@@ -27,12 +27,13 @@ export function parseJsonBody(body: Buffer): unknown {
 
 const QUOTE = 34;
 const BACKSLASH = 92;
+const COMMA = 44;
 
 /**
  * Checks the text in one pass, before any value is built from it. Linear time, because the position of the next
  * backslash is kept instead of searched from each string.
  */
-function inspect(text: string): void {
+function inspect(text: string, most: number): void {
   let depth = 0;
   let members = 0;
   let backslash = nextBackslash(text, 0);
@@ -44,10 +45,11 @@ function inspect(text: string): void {
     } else if (c === 91 || c === 123) {
       depth += 1;
       if (depth > MAX_JSON_DEPTH) throw jsonRefusals.depth();
+      if (!isEmpty(text, i)) members += 1;
     } else if (c === 93 || c === 125) depth -= 1;
-    else if (c === 58) {
+    else if (c === COMMA) {
       members += 1;
-      if (members > MAX_JSON_MEMBERS) throw jsonRefusals.members();
+      if (members > most) throw jsonRefusals.members(most);
     } else if (c === 45 || (c >= 48 && c <= 57)) i = inspectNumber(text, i);
   }
 }
@@ -96,12 +98,20 @@ function refusePrototypeKey(text: string, start: number, end: number): void {
   if (typeof name === 'string' && isReservedMember(name)) throw jsonRefusals.member_name(name);
 }
 
-/** Whether a colon follows the string that ends at `end`, after any number of JSON's blanks. */
-function isName(text: string, end: number): boolean {
-  let at = end + 1;
-  for (; ; at += 1) {
-    const c = text.charCodeAt(at);
-    if (c !== 32 && c !== 9 && c !== 10 && c !== 13) return c === 58;
+/** Whether a colon follows the string that ends at `end`. */
+const isName = (text: string, end: number): boolean => next(text, end) === 58;
+
+/** Whether the array or object that begins at `start` has nothing in it. */
+function isEmpty(text: string, start: number): boolean {
+  const c = next(text, start);
+  return c === 93 || c === 125;
+}
+
+/** The first character after `at` besides JSON's blanks. */
+function next(text: string, at: number): number {
+  for (let i = at + 1; ; i += 1) {
+    const c = text.charCodeAt(i);
+    if (c !== 32 && c !== 9 && c !== 10 && c !== 13) return c;
   }
 }
 
