@@ -651,11 +651,68 @@ create table counted_events (
 );
 CREATE INDEX counted_events_created ON public.counted_events USING btree (account_id, platform, created_at);
 
+create table crawled_channels (
+  platform text not null,
+  platform_channel_id text not null,
+  channel text not null,
+  bio text,
+  broadcaster_type text,
+  read_at timestamp with time zone not null,
+  constraint crawled_channels_pkey PRIMARY KEY (platform, platform_channel_id)
+);
+CREATE INDEX crawled_channels_channel ON public.crawled_channels USING btree (platform, channel);
+
+create table crawled_profile_changes (
+  id bigint not null generated always as identity,
+  platform text not null,
+  platform_channel_id text not null,
+  change_type text not null,
+  old_value jsonb,
+  new_value jsonb,
+  changed_at timestamp with time zone not null,
+  constraint crawled_profile_changes_pkey PRIMARY KEY (id)
+);
+CREATE INDEX crawled_profile_changes_channel ON public.crawled_profile_changes
+  USING btree (platform, platform_channel_id, changed_at DESC);
+
+create table crawled_samples (
+  platform text not null,
+  platform_channel_id text not null,
+  broadcast_id text not null,
+  sampled_at timestamp with time zone not null,
+  viewer_count bigint not null,
+  constraint crawled_samples_pkey PRIMARY KEY (platform, broadcast_id, sampled_at)
+);
+
+create table crawled_streams (
+  platform text not null,
+  platform_channel_id text not null,
+  broadcast_id text not null,
+  title text,
+  category text,
+  started_at timestamp with time zone not null,
+  last_seen_at timestamp with time zone not null,
+  ended_at timestamp with time zone,
+  samples bigint not null,
+  viewers bigint not null,
+  peak_viewers bigint not null,
+  constraint crawled_streams_pkey PRIMARY KEY (platform, broadcast_id)
+);
+CREATE INDEX crawled_streams_channel ON public.crawled_streams
+  USING btree (platform, platform_channel_id, started_at DESC);
+
 create table crawler_opt_outs (
   platform text not null,
   channel text not null,
   opted_out_at timestamp with time zone not null,
   constraint crawler_opt_outs_pkey PRIMARY KEY (platform, channel)
+);
+
+create table crawler_reads (
+  platform text not null,
+  channel text not null,
+  read_at timestamp with time zone not null,
+  constraint crawler_reads_pkey PRIMARY KEY (platform, channel)
 );
 
 create table crawler_scope (
@@ -1173,6 +1230,13 @@ create table oauth_states (
 );
 CREATE INDEX oauth_states_expiry_idx ON public.oauth_states USING btree (expires_at);
 CREATE INDEX oauth_states_user_idx ON public.oauth_states USING btree (user_id, created_at);
+
+create table opted_out_handles (
+  platform text not null,
+  platform_channel_id text not null,
+  channel text not null,
+  constraint opted_out_handles_pkey PRIMARY KEY (platform, platform_channel_id)
+);
 
 create table outbox (
   id bigint not null default nextval('outbox_ids'::regclass),

@@ -10,6 +10,7 @@ import { auditLogEraser } from '../../privacy/erasure/audit-log';
 import { automationVariablesEraser } from '../../privacy/erasure/automation-variables';
 import { botCommandsEraser } from '../../privacy/erasure/bot-commands';
 import { chatLiveEraser } from '../../privacy/erasure/chat';
+import { crawledChannelsEraser } from '../../privacy/erasure/crawled-channels';
 import { eventLogEraser } from '../../privacy/erasure/events';
 import { personNotesEraser } from '../../privacy/erasure/person-notes';
 import { paymentsEraser } from '../../privacy/erasure/payments';
@@ -25,6 +26,7 @@ export const ERASERS: readonly Eraser[] = [
   auditLogEraser,
   personNotesEraser,
   botCommandsEraser,
+  crawledChannelsEraser,
   automationVariablesEraser,
   // Last: a repeated erasure of a user finds the person by these rows.
   formerLoginsEraser,

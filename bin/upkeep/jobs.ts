@@ -23,6 +23,7 @@ import { erasingOn, RECORD_ERASERS } from './erasers';
 import { notedErasuresOn } from './noted-erasures';
 import { liveOf } from '../services';
 import { botsOf } from '../../services/history/session-figures';
+import { crawlerJob } from './crawler';
 import { lakeJobs } from './lake';
 import { openHttp } from '../vendors/http';
 import { recurring, upkeep } from './upkeep';
@@ -52,6 +53,7 @@ export function openJobs(
     const topics = RECORD_ERASERS.map(({ topic }) => topic);
     own.push(recurring(HOUR_MS, 'subject-index', () => indexAll(index, topics), log));
     own.push(recurring(HOUR_MS, 'noted-erasures', () => reapplyErasures({ ...notedErasuresOn(engines), db }), log));
+    own.push(crawlerJob(settings, engines, openHttp(deps), log));
     own.push(...lakeJobs(settings, engines, log, deps.stops));
     const renew = (signal: AbortSignal) => renewKickSubscriptions({ ...connections, db }, log, signal);
     own.push(recurring(6 * HOUR_MS, 'kick-subscriptions', renew, log));

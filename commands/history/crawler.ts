@@ -85,10 +85,12 @@ export const setExternalOptOut = command({
     const handle = plainChannel(input.channel);
     // Pages of known channels are closed by their id, which a new handle does not change.
     const known = await channelOfHandle(services, of_platform, handle);
+    // An opt-out from before the channel was known names its handle.
+    const channels = known === null ? [handle] : input.opted_out ? [known] : [known, handle];
     await act(crawler, crawlerStream, {
       type: 'crawler:set_opt_out',
       platform: of_platform,
-      channel: known ?? handle,
+      channels,
       opted_out: input.opted_out,
     });
     return { platform: of_platform, channel: handle, opted_out: input.opted_out };

@@ -30,7 +30,7 @@ export type CrawlerCommand = { now: string } & (
   | { type: 'crawler:change_scope'; enabled?: boolean | undefined; platforms?: readonly Platform[] | undefined }
   | ({ type: 'crawler:watch'; entry_id: string } & Channel)
   | { type: 'crawler:unwatch'; entry_id: string }
-  | ({ type: 'crawler:set_opt_out'; opted_out: boolean } & Channel)
+  | { type: 'crawler:set_opt_out'; opted_out: boolean; platform: Platform; channels: readonly string[] }
 );
 
 export interface CrawlerScope {
@@ -84,10 +84,11 @@ export const crawler: Decider<Crawler, CrawlerCommand, CrawlerEvent> = {
         return [{ type: 'crawler:channel_unwatched', entry_id, ...entry, changed_at }];
       }
       case 'crawler:set_opt_out': {
-        const { platform: of, channel } = command;
-        if (command.opted_out === keyOf(command) in opted_out) return [];
+        const { platform: of, channels } = command;
         const type = command.opted_out ? 'crawler:channel_opted_out' : 'crawler:channel_opted_in';
-        return [{ type, platform: of, channel, changed_at }];
+        return channels
+          .filter((channel) => command.opted_out !== keyOf({ platform: of, channel }) in opted_out)
+          .map((channel) => ({ type, platform: of, channel, changed_at }));
       }
       default:
         return unreachable(command);

@@ -24,6 +24,12 @@ import {
   PublicEmote,
   PublicGame,
 } from '../../views/history/public-directories';
+import {
+  crawledChannelOf,
+  crawledStreamOf,
+  crawledTrendsOf,
+  profileChangesOf,
+} from '../../views/history/crawled-channels';
 import { platformOf, UNSUPPORTED } from '../../views/history/supported-platforms';
 import {
   ChannelPublicness,
@@ -90,7 +96,10 @@ async function publicChannel(
   const of_platform = platformOf(input.platform, refuse);
   const platform_channel_id = await channelOfHandle(services, of_platform, input.channel);
   const of = { platform: of_platform, platform_channel_id: platform_channel_id ?? '' };
-  const found = platform_channel_id === null ? undefined : await publicChannelOf(services.db, of);
+  const found =
+    platform_channel_id === null
+      ? undefined
+      : ((await publicChannelOf(services.db, of)) ?? (await crawledChannelOf(services.db, of)));
   if (found === undefined) throw refuse('NO_CHANNEL');
   return { ...of, found };
 }
@@ -104,7 +113,7 @@ const ProfileChange = z
   })
   .meta({ id: 'PublicProfileChange' });
 
-/** Changes of a channel's profile, which a crawler finds: connected channels have none. */
+/** Changes of a channel's profile, which the crawler has found. */
 export const publicChannelProfileHistory = query({
   name: 'publicChannelProfileHistory',
   summary: "Changes of a channel's profile, newest first",
@@ -115,9 +124,8 @@ export const publicChannelProfileHistory = query({
   input: CHANNEL,
   output: ProfileChange,
   errors,
-  async run({ input, refuse }, services) {
-    await publicChannel(services, input, refuse);
-    return { items: [], total: 0 };
+  async run({ input, page, refuse }, services) {
+    return profileChangesOf(services.db, await publicChannel(services, input, refuse), page);
   },
 });
 
@@ -181,7 +189,8 @@ export const publicChannelTrends = query({
   errors,
   async run({ input, refuse }, services) {
     const of = await publicChannel(services, input, refuse);
-    const days = await trendsOf(services.db, of, Number(input.range.slice('DAYS_'.length)));
+    const trends = of.found.source === 'external_crawler' ? crawledTrendsOf : trendsOf;
+    const days = await trends(services.db, of, Number(input.range.slice('DAYS_'.length)));
     return {
       follower_series: days.flatMap(({ date, follower_count: count }) =>
         count === null ? [] : [{ date, follower_count: count }],
@@ -204,7 +213,10 @@ export const publicStreamStats = query({
   output: PublicStream,
   errors: STREAM_NOT_FOUND,
   async run({ input, refuse }, { db }) {
-    const stream = await publicStreamOf(db, platformOf(input.platform, refuse), input.broadcast_id);
+    const of_platform = platformOf(input.platform, refuse);
+    const stream =
+      (await publicStreamOf(db, of_platform, input.broadcast_id)) ??
+      (await crawledStreamOf(db, of_platform, input.broadcast_id));
     if (stream === undefined) throw refuse('STREAM_NOT_FOUND');
     return stream;
   },

@@ -41,6 +41,12 @@ export async function writeHandle(services: HandleServices, channel: Channel, ha
          key_id = excluded.key_id, sealed = excluded.sealed, updated_at = clock_timestamp()`,
       [platform, platform_channel_id, hash, key_id, sealed],
     );
+    await tx.query(
+      `insert into opted_out_handles (platform, platform_channel_id, channel)
+       select platform, $2, channel from crawler_opt_outs where platform = $1 and channel = $3
+       on conflict (platform, platform_channel_id) do update set channel = excluded.channel`,
+      [platform, platform_channel_id, plain(handle)],
+    );
   });
 }
 

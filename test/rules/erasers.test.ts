@@ -73,6 +73,7 @@ const NOTHING_PERSONAL: Readonly<Record<string, readonly string[]>> = {
     'session_claims',
     'session_row_counts',
     'late_spans',
+    'crawler_reads',
     'lake_files',
     'counted_events',
     'merged_sessions',

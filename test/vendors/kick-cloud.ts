@@ -13,6 +13,7 @@ export interface FakeKickChannel {
   tags: string[];
   viewers: number;
   started_at: string;
+  description?: string;
 }
 
 interface Subscription {
@@ -159,7 +160,11 @@ export class FakeKick extends FakeVendor {
   }
 
   private named({ query }: FakeCall): FakeKickChannel[] {
-    return query.getAll('broadcaster_user_id').flatMap((id) => this.channels.get(Number(id)) ?? []);
+    const slugs = query.getAll('slug');
+    return [
+      ...query.getAll('broadcaster_user_id').flatMap((id) => this.channels.get(Number(id)) ?? []),
+      ...[...this.channels.values()].filter(({ slug }) => slugs.includes(slug)),
+    ];
   }
 
   private channelList(call: FakeCall): FakeAnswer {
@@ -170,7 +175,7 @@ export class FakeKick extends FakeVendor {
         banner_picture: '',
         broadcaster_user_id: channel.broadcaster_user_id,
         category: channel.category,
-        channel_description: '',
+        channel_description: channel.description ?? '',
         slug: channel.slug,
         stream: {
           custom_tags: channel.tags,

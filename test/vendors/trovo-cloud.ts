@@ -67,6 +67,16 @@ export class FakeTrovo extends FakeVendor {
       identified((call) => this.channelInfo(call)),
     );
     this.on(
+      'POST /openplatform/getusers',
+      identified(({ body }) => {
+        const { user } = JSON.parse(body) as { user: string[] };
+        const users = [...this.channels.values()]
+          .filter(({ username }) => user.includes(username))
+          .map(({ channel_id, username }) => ({ user_id: channel_id, username, nickname: username, channel_id }));
+        return { body: { total: users.length, users } };
+      }),
+    );
+    this.on(
       'POST /openplatform/getemotes',
       identified(() => ({ body: { channels: { customizedEmotes: { channel: [] }, globalEmotes: [TROVO_EMOTE] } } })),
     );

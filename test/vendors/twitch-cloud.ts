@@ -22,6 +22,8 @@ export interface FakeTwitchChannel {
   polls: Members[];
   predictions: Members[];
   goals: Members[];
+  /** Text of its profile. */
+  description?: string;
 }
 
 export const TWITCH_CLIENT = 'twitch-client';
@@ -87,7 +89,7 @@ export class FakeTwitch extends FakeVendor {
     );
     this.on(
       'GET /helix/streams',
-      guarded(({ query }) => this.listed(query.get('user_id'), ({ stream }) => [stream])),
+      guarded(({ query }) => this.streams(query.getAll('user_id'))),
     );
     this.on(
       'GET /helix/hypetrain/status',
@@ -327,7 +329,21 @@ export class FakeTwitch extends FakeVendor {
     return { body: { data: channel ? read(channel).filter((row) => row !== null) : [], pagination: {} } };
   }
 
-  private users({ headers }: FakeCall): FakeAnswer {
+  private streams(user_ids: readonly string[]): FakeAnswer {
+    const data = user_ids.flatMap((id) => this.channels.get(id)?.stream ?? []);
+    return { body: { data, pagination: {} } };
+  }
+
+  private users({ headers, query }: FakeCall): FakeAnswer {
+    const logins = query.getAll('login');
+    if (logins.length > 0) {
+      const found = [...this.channels].filter(([id]) => logins.includes(`login_${id}`));
+      const data = found.map(([id, { description = '' }]) => ({
+        ...{ id, login: `login_${id}`, display_name: `Name_${id}`, type: '', broadcaster_type: 'affiliate' },
+        ...{ description, profile_image_url: '' },
+      }));
+      return { body: { data } };
+    }
     const id = this.tokens.of(headers.authorization)!.owner;
     return { body: { data: [{ id, login: `login_${id}`, display_name: `Name_${id}`, profile_image_url: '' }] } };
   }

@@ -5,7 +5,7 @@ import { bodyOf } from '../http/body';
 import { hostOf } from '../http/hosts';
 import { type HttpClients, HttpFailed } from '../http/port';
 import type { OAuthApp } from '../oauth/port';
-import { AppTokens } from './app-token';
+import { AppTokens } from '../oauth/app-token';
 
 const Badges = z.object({
   data: z.array(

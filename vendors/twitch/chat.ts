@@ -8,7 +8,7 @@ import { chatCall, chatRead, profileText, profileTime } from '../chat/calls';
 import { type ChatLogin, ChatRefused, type ChatVendor, type ModeratedUser, type OutgoingMessage } from '../chat/port';
 import type { Emote } from '../emotes/port';
 import { usable } from '../emotes/sources';
-import { AppTokens } from './app-token';
+import { AppTokens } from '../oauth/app-token';
 import { twitchTools } from './channel-tools';
 
 const Sent = z.object({

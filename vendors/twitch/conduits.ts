@@ -3,7 +3,7 @@ import { bodyAs, bodyOf } from '../http/body';
 import { type HttpAnswer, type HttpClients, HttpFailed, type HttpRequest } from '../http/port';
 import { limitOrRefusal } from './limit';
 import type { OAuthApp } from '../oauth/port';
-import { AppTokens } from './app-token';
+import { AppTokens } from '../oauth/app-token';
 import type { ConduitShard, ConduitSubscriptionAnswer, TwitchConduits } from './port';
 import { readTime } from '../../lib/time/vendor-times';
 

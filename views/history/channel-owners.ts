@@ -18,7 +18,10 @@ const featureEnabled = (flag: string, account: string): string => {
  */
 export const closedByOperator = (of: string): string => `exists (
   select from crawler_opt_outs x
-  where x.platform = ${of}.platform and x.channel = ${of}.platform_channel_id and not exists (
+  where x.platform = ${of}.platform and (x.channel = ${of}.platform_channel_id or exists (
+      select from opted_out_handles h where h.platform = x.platform and h.channel = x.channel
+        and h.platform_channel_id = ${of}.platform_channel_id))
+    and not exists (
     select from public_channels p where p.platform = ${of}.platform
       and p.platform_channel_id = ${of}.platform_channel_id and p.updated_at > x.opted_out_at))`;
 

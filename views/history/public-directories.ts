@@ -3,6 +3,7 @@ import type { Platform } from '../../domain/common/vendors';
 import type { Queryable } from '../../engines/postgres/port';
 import { Parameters } from '../../kernel/sql';
 import { channelClosed } from './channel-owners';
+import { crawledOpen } from './crawled-channels';
 import { TopImage } from './stream-sessions';
 
 const dateTime = z.string().meta({ format: 'date-time' });
@@ -65,6 +66,7 @@ export function browsedChannels(
   page: Page,
 ): Promise<{ items: ChannelRow[]; total: number }> {
   const p = new Parameters();
+  const only = p.add(directory.platform);
   const rows = `select platform, platform_channel_id, 'first_party' as source,
       exists (select from session_streams t join stream_sessions s on s.id = t.session_id and s.is_live
         where t.platform = counted.platform and t.platform_channel_id = counted.platform_channel_id) as is_live,
@@ -74,7 +76,14 @@ export function browsedChannels(
     from ${recent(p, 'public_streams', directory.platform)}
     where exists (select from channel_handles h where h.platform = counted.platform
       and h.platform_channel_id = counted.platform_channel_id)
-    group by platform, platform_channel_id`;
+    group by platform, platform_channel_id
+    union all
+    select s.platform, s.platform_channel_id, 'external_crawler', bool_or(s.ended_at is null), max(s.last_seen_at),
+      round(sum(s.viewers) / 60.0, 1)::double precision, max(s.peak_viewers), count(*)
+    from crawled_streams s
+    where s.started_at > now() - interval '${DAYS} days' and ${crawledOpen('s')}
+      and (${only}::text is null or s.platform = ${only})
+    group by s.platform, s.platform_channel_id`;
   return pageOf(db, p, { rows, ties: 'platform, platform_channel_id', ...directory, page });
 }
 

@@ -1,14 +1,14 @@
 import { z } from 'zod';
 import { bodyOf } from '../http/body';
 import type { HttpClient } from '../http/port';
-import type { OAuthApp } from '../oauth/port';
+import type { OAuthApp } from './port';
 import { readSeconds } from '../../lib/time/vendor-times';
 
 const Token = z.object({ access_token: z.string(), expires_in: z.number().nullish() });
 
 /** A token with less time than this is replaced before it is used. */
 const EARLY_MS = 60_000;
-/** Twitch's tokens of apps live for some 60 days; assumed where it does not say. */
+/** Assumed where a vendor reports no lifetime; Twitch's tokens of apps live for some 60 days. */
 const LIFETIME_S = 3_600;
 
 /** Tokens of apps (client credentials), kept in memory: a process asks for one when it first needs it. */
@@ -18,9 +18,10 @@ export class AppTokens {
   constructor(
     private readonly client: HttpClient,
     private readonly id_url: string,
+    private readonly path = '/oauth2/token',
   ) {}
 
-  /** @throws HttpFailed when Twitch does not take the app's secret, and what calls to the outside throw */
+  /** @throws HttpFailed when the vendor does not take the app's secret, and what calls to the outside throw */
   token(app: OAuthApp): Promise<string> {
     const key = `${app.client_id} ${app.client_secret}`;
     const kept = this.kept.get(key);
@@ -31,7 +32,7 @@ export class AppTokens {
     return one.token;
   }
 
-  /** Twitch has refused the token. */
+  /** The vendor has refused the token. */
   forget(app: OAuthApp): void {
     this.kept.delete(`${app.client_id} ${app.client_secret}`);
   }
@@ -43,7 +44,7 @@ export class AppTokens {
   private async ask({ client_id, client_secret }: OAuthApp, expires: (at: number) => void): Promise<string> {
     const answer = await this.client.ask({
       method: 'POST',
-      url: `${this.id_url}/oauth2/token`,
+      url: `${this.id_url}${this.path}`,
       headers: { 'content-type': 'application/x-www-form-urlencoded' },
       body: new URLSearchParams({ client_id, client_secret, grant_type: 'client_credentials' }).toString(),
       repeatable: true,

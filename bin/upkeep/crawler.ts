@@ -1,0 +1,32 @@
+import type { Platform } from '../../domain/common/vendors';
+import type { Engines } from '../../engines/engines';
+import type { Logger } from '../../engines/log/port';
+import type { JobDeclaration } from '../../kernel/job';
+import type { Settings } from '../../kernel/settings/settings';
+import { createPersonalTexts } from '../../privacy/subject-keys/texts';
+import { systemApp } from '../../services/connections/oauth-apps';
+import { crawlChannels } from '../../services/history/crawl';
+import type { HttpClients } from '../../vendors/http/port';
+import { kickCrawl } from '../../vendors/kick/crawl';
+import { trovoCrawl } from '../../vendors/trovo/crawl';
+import { twitchCrawl } from '../../vendors/twitch/crawl';
+import { recurring } from './upkeep';
+
+const MINUTE_MS = 60_000;
+
+/** Reads watched channels, as far as operators have enabled it. */
+export function crawlerJob(settings: Settings, engines: Engines, http: HttpClients, log: Logger): JobDeclaration {
+  const { projector_db: db, secrets, subject_keys } = engines;
+  const parts = {
+    db,
+    texts: createPersonalTexts(subject_keys),
+    hashes: subject_keys,
+    crawls: {
+      twitch: twitchCrawl(http, settings.twitch),
+      kick: kickCrawl(http, settings.kick),
+      trovo: trovoCrawl(http, settings.trovo),
+    },
+    app: (platform: Platform) => systemApp({ db, secrets, settings }, platform),
+  };
+  return recurring(MINUTE_MS, 'crawler', (signal) => crawlChannels(parts, signal), log);
+}

@@ -1,0 +1,153 @@
+import { v7 as uuid } from 'uuid';
+import type { Platform } from '../../domain/common/vendors';
+import { createPrometheusMetrics } from '../../engines/metrics/prometheus';
+import { createPersonalTexts } from '../../privacy/subject-keys/texts';
+import { crawledChannelsEraser } from '../../privacy/erasure/crawled-channels';
+import { channelOfHandle, writeHandle } from '../../services/history/channel-handles';
+import { crawlChannels, type CrawlParts } from '../../services/history/crawl';
+import { createHttpClients } from '../../vendors/http/client';
+import { kickCrawl } from '../../vendors/kick/crawl';
+import { trovoCrawl } from '../../vendors/trovo/crawl';
+import { twitchCrawl } from '../../vendors/twitch/crawl';
+import { crawledChannelOf, crawledStreamOf, profileChangesOf } from '../../views/history/crawled-channels';
+import { isClosedByOperator, publicChannelOf } from '../../views/history/public-stats';
+import { browsedChannels } from '../../views/history/public-directories';
+import { type TestDatabase, testDatabase } from '../support/database';
+import { engines, type Engines } from '../support/projections';
+import { FakeKick } from '../vendors/kick-cloud';
+import { FakeTrovo, TROVO_CLIENT } from '../vendors/trovo-cloud';
+import { FakeTwitch, TWITCH_CLIENT, TWITCH_SECRET } from '../vendors/twitch-cloud';
+
+const http = createHttpClients({ metrics: createPrometheusMetrics({}), allow_loopback: true });
+let t: TestDatabase;
+let on: Engines;
+let parts: CrawlParts;
+let [twitch, kick, trovo] = [new FakeTwitch(), new FakeKick(), new FakeTrovo()];
+beforeAll(async () => {
+  t = await testDatabase(10);
+  on = await engines(t.db);
+  [twitch, kick, trovo] = [new FakeTwitch(), new FakeKick(), new FakeTrovo()];
+  await Promise.all([twitch.start(), kick.start(), trovo.start()]);
+  const at = ({ base_url }: { base_url: string }) => ({ api_url: base_url, id_url: base_url });
+  parts = {
+    ...{ db: t.db, texts: createPersonalTexts(on.subject_keys), hashes: on.subject_keys },
+    crawls: {
+      twitch: twitchCrawl(http, at(twitch)),
+      kick: kickCrawl(http, at(kick)),
+      trovo: trovoCrawl(http, at(trovo)),
+    },
+    app: async (platform) =>
+      platform === 'trovo'
+        ? { client_id: TROVO_CLIENT, client_secret: '' }
+        : { client_id: TWITCH_CLIENT, client_secret: TWITCH_SECRET },
+  };
+});
+afterAll(async () => {
+  await Promise.all([twitch.close(), kick.close(), trovo.close()]);
+  await http.close();
+  await on.close();
+  await t.drop();
+});
+
+const crawl = () => crawlChannels(parts, new AbortController().signal);
+const watch = (platform: Platform, channel: string) =>
+  t.db.query('insert into crawler_watchlist (id, platform, channel, added_at) values ($1, $2, $3, now())', [
+    ...[uuid(), platform, channel],
+  ]);
+const scope = (enabled: boolean, platforms: Platform[]) =>
+  t.db.query(
+    `insert into crawler_scope (crawler_id, enabled, platforms) values ('crawler', $1, $2)
+     on conflict (crawler_id) do update set enabled = excluded.enabled, platforms = excluded.platforms`,
+    [enabled, platforms],
+  );
+const pageOf = (platform: Platform, platform_channel_id: string) =>
+  crawledChannelOf(t.db, { platform, platform_channel_id });
+
+test('watched channels are read on the platforms of the scope alone, by the vendors of Twitch, Kick and Trovo', async () => {
+  twitch.channel('7').stream = {
+    ...{ id: 'tw-9', user_id: '7', title: 'Hello', game_name: 'Chess', viewer_count: 30 },
+    started_at: new Date(Date.now() - 60_000).toISOString(),
+  };
+  kick.goLive(kick.channel(8, { slug: 'kicker' }), 12);
+  trovo.goLive(trovo.channel('9', { username: 'trover' }), 5);
+  await watch('twitch', 'login_7');
+  await watch('kick', 'kicker');
+  await watch('trovo', 'trover');
+  await watch('twitch', 'nobody');
+  expect(await crawl()).toBe(0);
+  await scope(true, ['twitch']);
+  expect(await crawl()).toBe(1);
+  expect(kick.asked('/public/v1/channels')).toBe(0);
+  await scope(true, ['twitch', 'kick', 'trovo']);
+  await crawl();
+  expect(await pageOf('twitch', '7')).toMatchObject({
+    ...{ source: 'external_crawler', broadcaster_type: 'affiliate', stream_count: 1, peak_viewers: 30 },
+    recent_streams: [{ broadcast_id: 'tw-9', title: 'Hello', category: 'Chess', ended_at: null }],
+  });
+  expect(await pageOf('kick', '8')).toMatchObject({ peak_viewers: 12 });
+  expect(await pageOf('trovo', '9')).toMatchObject({ peak_viewers: 5 });
+  expect(await channelOfHandle(parts, 'trovo', '@Trover')).toBe('9');
+  expect(await crawledStreamOf(t.db, 'twitch', 'tw-9')).toMatchObject({ viewer_curve: [{ viewer_count: 30 }] });
+  const { items } = await browsedChannels(
+    t.db,
+    { platform: null, sort_by: 'peak_viewers', sort_dir: 'desc' },
+    { limit: 10, offset: 0 },
+  );
+  expect(items.map(({ platform, is_live }) => [platform, is_live])).toEqual([
+    ...[
+      ['twitch', true],
+      ['kick', true],
+      ['trovo', true],
+    ],
+  ]);
+});
+
+test('an end is found, and a changed profile is a change of it', async () => {
+  Object.assign(twitch.channel('7'), { stream: null, description: 'New words' });
+  await crawl();
+  const page = await pageOf('twitch', '7');
+  expect(page!.recent_streams[0]!.ended_at).not.toBeNull();
+  const changes = await profileChangesOf(
+    t.db,
+    { platform: 'twitch', platform_channel_id: '7' },
+    { limit: 5, offset: 0 },
+  );
+  expect(changes).toMatchObject({ total: 1, items: [{ change_type: 'bio', old_value: '', new_value: 'New words' }] });
+});
+
+test('removal and opt-outs close the page, a connection replaces it', async () => {
+  const optOut = (channel: string) =>
+    t.db.query(`insert into crawler_opt_outs (platform, channel, opted_out_at) values ('kick', $1, now())`, [channel]);
+  await optOut('8');
+  expect(await pageOf('kick', '8')).toBeUndefined();
+  const asked = kick.asked('/public/v1/channels');
+  await crawl();
+  expect(kick.asked('/public/v1/channels')).toBe(asked);
+  await t.db.query('delete from crawler_opt_outs');
+  expect(await pageOf('kick', '8')).toBeDefined();
+  await t.db.query(`delete from crawler_watchlist where platform = 'kick'`);
+  expect(await pageOf('kick', '8')).toBeUndefined();
+  await t.db.query(
+    `insert into channel_connections (id, account_id, platform, platform_channel_id, bot_enabled, connected_at)
+     values ($1, $1, 'trovo', '9', true, now())`,
+    [uuid()],
+  );
+  expect(await pageOf('trovo', '9')).toBeUndefined();
+  expect(await publicChannelOf(t.db, { platform: 'trovo', platform_channel_id: '9' })).toBeUndefined();
+});
+
+test('an opt-out by its handle closes a channel that connects later', async () => {
+  await t.db.query(`insert into crawler_opt_outs (platform, channel, opted_out_at) values ('kick', 'later', now())`);
+  await writeHandle(parts, { platform: 'kick', platform_channel_id: '77' }, '@Later');
+  expect(await isClosedByOperator(t.db, { platform: 'kick', platform_channel_id: '77' })).toBe(true);
+  expect(await isClosedByOperator(t.db, { platform: 'kick', platform_channel_id: '78' })).toBe(false);
+});
+
+test('an erased person leaves no crawled row', async () => {
+  const person = { subject: 'twitch:7', kind: 'twitch', id: '7' };
+  const services = { db: t.db } as never;
+  expect(await crawledChannelsEraser.names(person, services)).toBe(true);
+  await crawledChannelsEraser.erase(person, services);
+  expect(await pageOf('twitch', '7')).toBeUndefined();
+  expect(await crawledStreamOf(t.db, 'twitch', 'tw-9')).toBeUndefined();
+});

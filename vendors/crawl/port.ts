@@ -1,0 +1,34 @@
+/** A channel as its platform shows it to everybody. */
+export interface ShownChannel {
+  platform_channel_id: string;
+  handle: string;
+  display_name: string;
+  /** Null where the platform reports none. */
+  bio: string | null;
+  broadcaster_type: string | null;
+  broadcast: ShownBroadcast | null;
+}
+
+export interface ShownBroadcast {
+  /** Null where the platform gives a broadcast no id. */
+  broadcast_id: string | null;
+  title: string | null;
+  category: string | null;
+  viewer_count: number;
+  /** As the platform writes it. */
+  started_at: string | null;
+}
+
+/** App at a platform. */
+export interface CrawlApp {
+  client_id: string;
+  client_secret: string;
+}
+
+/** Reads channels by their handles, with a token of the app alone. */
+export interface ChannelCrawl {
+  /** Handles per call. */
+  readonly most: number;
+  /** Unknown handles are left out. Throws as `HttpClient.ask`. */
+  read(handles: readonly string[], app: CrawlApp): Promise<ShownChannel[]>;
+}

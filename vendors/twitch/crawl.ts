@@ -1,0 +1,72 @@
+import { z } from 'zod';
+import type { ChannelCrawl } from '../crawl/port';
+import { bodyOf } from '../http/body';
+import { hostOf } from '../http/hosts';
+import type { HttpClients } from '../http/port';
+import { AppTokens } from '../oauth/app-token';
+
+const Users = z.object({
+  data: z.array(
+    z.object({
+      id: z.string(),
+      login: z.string(),
+      display_name: z.string(),
+      description: z.string().nullish(),
+      broadcaster_type: z.string().nullish(),
+    }),
+  ),
+});
+const Streams = z.object({
+  data: z.array(
+    z.object({
+      id: z.string(),
+      user_id: z.string(),
+      title: z.string().nullish(),
+      game_name: z.string().nullish(),
+      viewer_count: z.number(),
+      started_at: z.string(),
+    }),
+  ),
+});
+
+/** Twitch's users by their logins, and what they stream. */
+export function twitchCrawl(http: HttpClients, { api_url, id_url }: { api_url: string; id_url: string }): ChannelCrawl {
+  const client = http.client('twitch', [hostOf(api_url), hostOf(id_url)]);
+  const tokens = new AppTokens(client, id_url);
+  return {
+    most: 100,
+    async read(handles, app) {
+      const token = await tokens.token(app);
+      const headers = { authorization: `Bearer ${token}`, 'client-id': app.client_id };
+      async function get<T>(path: string, query: [string, string][], shape: z.ZodType<T>): Promise<T> {
+        const url = `${api_url}/helix/${path}?${new URLSearchParams(query).toString()}`;
+        return bodyOf(await client.ask({ method: 'GET', url, headers }), shape, api_url);
+      }
+      const { data: users } = await get(
+        'users',
+        handles.map((login) => ['login', login]),
+        Users,
+      );
+      if (users.length === 0) return [];
+      const { data: streams } = await get(
+        'streams',
+        [['first', '100'], ...users.map(({ id }): [string, string] => ['user_id', id])],
+        Streams,
+      );
+      return users.map(({ id, login, display_name, description, broadcaster_type }) => {
+        const stream = streams.find(({ user_id }) => user_id === id);
+        return {
+          ...{ platform_channel_id: id, handle: login, display_name, bio: description ?? null },
+          broadcaster_type: broadcaster_type || null,
+          broadcast:
+            stream === undefined
+              ? null
+              : {
+                  ...{ broadcast_id: stream.id, title: stream.title || null, category: stream.game_name || null },
+                  ...{ viewer_count: stream.viewer_count, started_at: stream.started_at },
+                },
+        };
+      });
+    },
+  };
+}
