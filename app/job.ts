@@ -45,7 +45,7 @@ export interface JobTools {
   erase(user_id: string): Promise<void>;
   /** Erases what names a person without keys, by their keyed hash. Idempotent. */
   eraseRows(hash: string): Promise<void>;
-  blobs: Pick<Blobs, 'delete'>;
+  blobs: Pick<Blobs, 'get' | 'delete'>;
   /** Runs a command in the job's name; ids of its events derive from the job's key. */
   act: Act;
   /** Appends records. An `external_id` that derives from the job's key counts once over all tries. */

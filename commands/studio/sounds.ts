@@ -6,7 +6,7 @@ import type { Services } from '../../app/services';
 import type { Queryable } from '../../engines/postgres/port';
 import { cut, MAX_NAME } from '../../domain/studio/names';
 import { sniffSound, SOUND_TYPES, sounds, soundsChannel, soundsStream } from '../../domain/studio/sounds';
-import { durationOf } from '../../services/studio/sound-files';
+import { durationOf } from '../../services/studio/audio-pool';
 import { fileLink } from '../../services/studio/file-links';
 import { pageId } from '../../views/studio/page-ids';
 import { Sound, soundOf } from '../../views/studio/sounds';

@@ -40,6 +40,8 @@ export type SoundCommand = { now: string } & (
       duration_ms?: number | null | undefined;
       waveform?: string | undefined;
     }
+  /** Peaks that were found in the file; those that a client set stay. */
+  | { type: 'sound:draw'; sound_id: string; waveform: string }
   | { type: 'sound:delete'; sound_id: string }
   /** The account is gone. */
   | { type: 'sound:delete_all' }
@@ -82,6 +84,13 @@ export const sounds: Decider<Sounds, SoundCommand, SoundEvent> = {
         const is_same = name === sound.name && duration_ms === sound.duration_ms && peaks === sound.waveform;
         if (is_same) return [];
         const { account_id } = sound;
+        return [{ type: 'sound:updated', sound_id, account_id, name, duration_ms, waveform: peaks, updated_at: now }];
+      }
+      case 'sound:draw': {
+        const { sound_id, waveform: peaks } = command;
+        const sound = state[sound_id];
+        if (sound === undefined || sound.waveform !== null) return [];
+        const { account_id, name, duration_ms } = sound;
         return [{ type: 'sound:updated', sound_id, account_id, name, duration_ms, waveform: peaks, updated_at: now }];
       }
       case 'sound:delete': {

@@ -95,7 +95,7 @@ describe('reactors', () => {
       sealing: createPayloadSealing([remind as JobDeclaration], on.subject_keys),
       services: {
         ...{ db, log, http: createHttpClients({ metrics: noMetrics }), erase: async () => undefined },
-        blobs: { delete: async () => undefined },
+        blobs: { get: async () => undefined, delete: async () => undefined },
         eraseRows: async () => undefined,
         // No job here speaks with a vendor.
         ...{ connections: undefined as never, act: undefined as never },
