@@ -1,5 +1,3 @@
-import { createHash } from 'node:crypto';
-import { buffer } from 'node:stream/consumers';
 import { z } from 'zod';
 import { actorOf } from '../../access/authentication/caller';
 import { limitOf, PLAN_LIMIT_REACHED } from '../../access/authorization/plan-limits';
@@ -16,7 +14,7 @@ import {
 import type { Blobs } from '../../engines/blobs/port';
 import type { UploadedFile } from '../../kernel/operations/transfers';
 import { fileLink } from '../../services/studio/file-links';
-import { BadImage, encodedAgain, MAX_PIXELS } from '../../services/studio/images';
+import { BadImage, encodeAgain, MAX_PIXELS, TooManyImages } from '../../services/studio/images';
 import { Upload } from '../../views/studio/uploads';
 
 /** No plan allows larger files. */
@@ -32,18 +30,16 @@ type Kept = Pick<UploadedFile, 'size_bytes' | 'sha256'>;
 
 /** Replaces a stored image by one without metadata, under the same key. */
 async function kept(
-  blobs: Pick<Blobs, 'get' | 'put'>,
+  blobs: Pick<Blobs, 'get' | 'put' | 'delete'>,
   { key, content_type, size_bytes, sha256 }: UploadedFile,
   refuse: Refuse<typeof IMAGE_ERRORS>,
 ): Promise<Kept> {
   if (!isImageType(content_type)) return { size_bytes, sha256 };
-  const received = await blobs.get(key);
-  if (received === undefined) throw new Error(`the blob ${key} is not there`);
   try {
-    const encoded = await encodedAgain(await buffer(received), content_type);
-    await blobs.put(key, encoded, content_type);
-    return { size_bytes: encoded.length, sha256: createHash('sha256').update(encoded).digest('hex') };
+    return await encodeAgain(blobs, key, content_type);
   } catch (error) {
+    // Nothing names it yet, and a repetition brings its own.
+    if (error instanceof TooManyImages) await blobs.delete(key);
     if (!(error instanceof BadImage)) throw error;
     throw refuse(error.problem === 'damaged' ? 'DAMAGED' : 'TOO_MANY_PIXELS');
   }

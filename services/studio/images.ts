@@ -1,5 +1,9 @@
-import { Slots } from '../../lib/async/slots';
+import { createHash } from 'node:crypto';
+import { buffer } from 'node:stream/consumers';
 import type { ImageType } from '../../domain/studio/uploads';
+import type { Blobs } from '../../engines/blobs/port';
+import { ApiError } from '../../kernel/errors';
+import { Slots, TooManyWait } from '../../lib/async/slots';
 
 /** Pixels of an image, over all of its frames. */
 export const MAX_PIXELS = 100_000_000;
@@ -13,15 +17,40 @@ export class BadImage extends Error {
   }
 }
 
-/** Images are encoded in turn: the largest takes 400 MB. */
-const slots = new Slots(1);
+/** Images are read and encoded in turn: the largest takes 500 MB. */
+const MAX_WAITING = 20;
+const slots = new Slots(1, MAX_WAITING);
+const RETRY_AFTER_SECONDS = 10;
+
+/** Too many images wait: 503 with `Retry-After`. */
+export class TooManyImages extends ApiError {
+  constructor() {
+    const options = { status: 503, retry_after_seconds: RETRY_AFTER_SECONDS };
+    super('INTERNAL_SERVER_ERROR', `${MAX_WAITING} images wait to be encoded`, options);
+  }
+}
 
 /**
- * The image, encoded again: upright, with its animation, without metadata.
- * @throws BadImage for an image that cannot be read, or is too large
+ * Replaces a stored image by one that is encoded again: upright, with its animation, without metadata.
+ * @throws BadImage for an image that cannot be read, or is too large; TooManyImages where no more may wait
  */
-export const encodedAgain = (bytes: Buffer, content_type: ImageType): Promise<Buffer> =>
-  slots.use(() => encode(bytes, content_type));
+export async function encodeAgain(
+  blobs: Pick<Blobs, 'get' | 'put'>,
+  key: string,
+  content_type: ImageType,
+): Promise<{ size_bytes: number; sha256: string }> {
+  try {
+    return await slots.use(async () => {
+      const received = await blobs.get(key);
+      if (received === undefined) throw new Error(`the blob ${key} is not there`);
+      const encoded = await encode(await buffer(received), content_type);
+      await blobs.put(key, encoded, content_type);
+      return { size_bytes: encoded.length, sha256: createHash('sha256').update(encoded).digest('hex') };
+    });
+  } catch (error) {
+    throw error instanceof TooManyWait ? new TooManyImages() : error;
+  }
+}
 
 async function encode(bytes: Buffer, content_type: ImageType): Promise<Buffer> {
   const { default: sharp } = await import('sharp');

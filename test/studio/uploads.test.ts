@@ -1,5 +1,6 @@
 import sharp from 'sharp';
 import { sniffUpload } from '../../domain/studio/uploads';
+import { encodeAgain, TooManyImages } from '../../services/studio/images';
 import { silence } from '../support/uploaded-sound';
 import { picture, uploadFile } from '../support/uploaded-image';
 import { startServer, type TestServer } from '../support/server';
@@ -112,4 +113,29 @@ test.each([
   [null, '\0\0\0\x10ftyp'],
 ])('the first bytes of %s are known', (content_type, head) => {
   expect(sniffUpload(Buffer.from(head, 'latin1'))).toBe(content_type);
+});
+
+test('one image is read at a time, and one more than may wait is refused until there is room', async () => {
+  let reading = 0;
+  const cuts: (() => void)[] = [];
+  const blobs = {
+    get: () => {
+      reading += 1;
+      return new Promise<never>((_resolve, reject) => cuts.push(() => reject(new Error('cut'))));
+    },
+    put: () => Promise.reject(new Error('nothing is put')),
+  };
+  const begin = () => encodeAgain(blobs, 'k', 'image/png').catch((error: Error) => error);
+  const begun = Array.from({ length: 21 }, begin);
+  expect(await begin()).toMatchObject({ status: 503, retry_after_seconds: 10 });
+  expect(reading).toBe(1);
+  cuts.shift()!();
+  expect(await begun[0]).toMatchObject({ message: 'cut' });
+  begun.push(begin());
+  expect(await begin()).toBeInstanceOf(TooManyImages);
+  for (const one of begun.slice(1)) {
+    await eventually(async () => cuts.length > 0 || undefined, 'the next');
+    cuts.shift()!();
+    expect(await one).toMatchObject({ message: 'cut' });
+  }
 });
