@@ -1,3 +1,6 @@
+import type { Logger } from '../engines/log/port';
+import type { ChannelEmotes, EmoteSet } from '../services/chat/emotes';
+import type { BadgePicture, EmotePlatform } from '../vendors/emotes/port';
 import { fileLink } from '../services/studio/file-links';
 import { type Platform, SERVICE } from '../domain/common/vendors';
 import { publicStreamOf } from '../views/history/public-stats';
@@ -10,7 +13,11 @@ import { once } from '../lib/async/shutdown-stack';
 import { VERSION } from './version';
 
 /** Opens the role `realtime` where the process has it, and its statistics. */
-export function openLive(deps: CallersDeps, { resolver, members, features, tail, counts }: Callers) {
+export function openLive(
+  deps: CallersDeps,
+  { resolver, members, features, tail, counts }: Callers,
+  emotes: ChannelEmotes,
+) {
   const { settings, engines, db, log, metrics, stops } = deps;
   const { wakeups, relay, slots, tracing } = engines;
   const { overlay } = settings.hosts;
@@ -28,6 +35,7 @@ export function openLive(deps: CallersDeps, { resolver, members, features, tail,
         stream_snapshot: async (platform, broadcast_id) =>
           (await publicStreamOf(db, platform as Platform, broadcast_id)) ?? null,
         features,
+        pictures: picturesOf(emotes, log),
         file_link: (file) => fileLink(engines.subject_keys, file, Date.now()),
         resolve: (credentials) => resolver.resolve(credentials),
         permissions_on: members.permissionsOn,
@@ -62,3 +70,17 @@ export function openLive(deps: CallersDeps, { resolver, members, features, tail,
   });
   return { realtime, stats, stop };
 }
+
+/** Emotes and badges for pages, which begin without those of a channel that cannot be read. */
+const picturesOf =
+  (emotes: ChannelEmotes, log: Logger) =>
+  async (platform: string, channel_id: string): Promise<{ sets: EmoteSet[]; badges: BadgePicture[] }> => {
+    const of = [platform as EmotePlatform, channel_id] as const;
+    try {
+      const [sets, badges] = await Promise.all([emotes.of(...of), emotes.badges(...of)]);
+      return { sets, badges };
+    } catch (error) {
+      log.warn({ err: error, platform, channel_id }, 'a page has no emotes of a channel');
+      return { sets: [], badges: [] };
+    }
+  };

@@ -100,7 +100,7 @@ export async function startNode(options: NodeOptions): Promise<LumioNode> {
     const metrics_listener = await listenMetrics({ ...settings.metrics, render: () => metrics.render() });
     stops.add(() => metrics_listener.close());
 
-    const live = openLive(deps, callers);
+    const live = openLive(deps, callers, services.emotes);
     const api = await openFrontDoor(deps, callers, { services, live, checks });
     // Other processes take over the connections while requests and jobs of this one finish.
     stops.add(() => adapters?.leave());

@@ -1,5 +1,6 @@
 import type { Channels } from '../clients/js/index';
 import { element } from './dom';
+import { picture } from './picture';
 
 type Pushed = Extract<Channels[`chat:${string}`], { event_type: 'chat:message' }>['data'];
 /** A message of a chat, besides the acts that come under the same type. */
@@ -35,17 +36,3 @@ const isPiece = (part: unknown): part is Piece =>
 
 const shown = ({ type, text, url }: Piece): Node | string =>
   type === 'emote' || type === 'gif' ? picture('emote', url, text) : text;
-
-/** A picture, and its word where there is no address or the picture does not load. */
-function picture(look: 'badge' | 'emote', url: string | null, word: string): HTMLElement {
-  const named = element('span', look, word);
-  if (typeof url !== 'string' || !url.startsWith('https:')) return named;
-  const image = document.createElement('img');
-  image.className = look;
-  image.alt = word;
-  image.title = word;
-  image.referrerPolicy = 'no-referrer';
-  image.addEventListener('error', () => image.replaceWith(named), { once: true });
-  image.src = url;
-  return image;
-}

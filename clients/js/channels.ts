@@ -169,6 +169,14 @@ export type OverlayLayer = {
   locked: boolean;
 };
 
+export type PagePictures = {
+  platform: string;
+  channel_id: string;
+  /** As of `GET /v1/emotes/{platform}/{channel_id}` */
+  sets: unknown[];
+  badges: unknown[];
+};
+
 export type PresentConnection = {
   connection_id: string;
   display_name: string | null;
@@ -1827,7 +1835,8 @@ export interface Channels {
     account_id?: string;
     /** Types of layers whose flags are off */
     undrawn?: string[];
-    emotes?: unknown[];
+    /** Of the account's channels: those in memory, and all in a message of their own once they are fetched */
+    emotes?: PagePictures[];
     /** Signed links by the ids of files */
     assets?: Record<string, unknown>;
     labels?: {
@@ -1906,7 +1915,8 @@ export interface Channels {
     account_id?: string;
     /** Types of layers whose flags are off */
     undrawn?: string[];
-    emotes?: unknown[];
+    /** Of the account's channels: those in memory, and all in a message of their own once they are fetched */
+    emotes?: PagePictures[];
     /** Signed links by the ids of files */
     assets?: Record<string, unknown>;
     labels?: {

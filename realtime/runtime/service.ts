@@ -46,6 +46,8 @@ export interface RealtimeDeps extends Pick<AuthorizerDeps, 'features' | 'permiss
   presence?: Presence;
   /** The snapshot that `public-stats` channels begin with. Absent: they begin without one. */
   stream_snapshot?: ChannelServices['streamSnapshot'];
+  /** Emotes and badges of channels. Absent: there are none. */
+  pictures?: ChannelServices['pictures'];
   /** Links to files of accounts. Absent: pages have no files. */
   file_link?: ChannelServices['fileLink'];
   /** Resolves the caller; a request without a credential is the anonymous caller. */
@@ -119,7 +121,8 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
   const { features, permissions_on } = deps;
   const streamSnapshot = deps.stream_snapshot ?? (async () => null);
   const fileLink = deps.file_link ?? (async () => '');
-  const services: ChannelServices = { db: deps.db, features, fileLink, rooms, streamSnapshot };
+  const pictures = deps.pictures ?? (async () => ({ sets: [], badges: [] }));
+  const services: ChannelServices = { db: deps.db, features, fileLink, pictures, rooms, streamSnapshot };
   const gates = new ChannelAuthorizers({ families, services, features, permissions_on });
   const open = (channel: string) => subscriptions.open(channel);
   const forwarding = new Forwarding({ hub, families, services, features, open, outbox, log });

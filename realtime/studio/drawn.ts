@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import { yieldToEventLoop } from '../../lib/async/signal';
+import { channelsOf } from '../../views/studio/page-channels';
 import type { AssetSources } from '../../views/studio/drawn-assets';
 import type { ChannelServices } from '../runtime/channel/family';
 
@@ -18,6 +20,15 @@ const DrawnEvent = z
     created_at: z.string(),
   })
   .meta({ id: 'DrawnEvent' });
+const PagePictures = z
+  .object({
+    platform: z.string(),
+    channel_id: z.string(),
+    sets: z.array(z.unknown()).describe('As of `GET /v1/emotes/{platform}/{channel_id}`'),
+    badges: z.array(z.unknown()),
+  })
+  .meta({ id: 'PagePictures' });
+type PagePictures = z.output<typeof PagePictures>;
 const DrawnMessage = z.looseObject({}).describe('Members that are drawn, never the payload of a vendor');
 
 /** Messages of a page besides its own state. */
@@ -40,7 +51,10 @@ export const pageMessages = {
 export const pageState = {
   account_id: z.uuid().optional().describe('Its sounds are on `sounds:<account_id>`'),
   undrawn: z.array(z.string()).optional().describe('Types of layers whose flags are off'),
-  emotes: z.array(z.unknown()).optional(),
+  emotes: z
+    .array(PagePictures)
+    .optional()
+    .describe("Of the account's channels: those in memory, and all in a message of their own once they are fetched"),
   assets: z.record(z.string(), z.string()).optional().describe('Signed links by the ids of files'),
   labels: z
     .object({ last_follower: z.string().nullable(), last_tip: z.string().nullable(), song: z.string().nullable() })
@@ -49,6 +63,31 @@ export const pageState = {
   recent: z.array(DrawnEvent).optional().describe('The newest 20 events, newest first'),
   alerts: z.object({ paused: z.boolean(), muted: z.boolean() }).optional(),
 };
+
+interface PageWithPictures {
+  account_id: string;
+}
+
+/**
+ * Sends the state of a page with the emotes and badges that are in memory, and all of them later where some have to be
+ * fetched: vendors delay no subscription.
+ */
+export async function sendWithPictures(
+  page: PageWithPictures,
+  { db, pictures }: ChannelServices,
+  send: (data: string) => void,
+): Promise<void> {
+  const channels = await channelsOf(db, page.account_id);
+  const fetched = Promise.all(
+    channels.map(async ({ platform, channel_id }) => ({
+      ...{ platform, channel_id },
+      ...(await pictures(platform, channel_id)),
+    })),
+  ) as Promise<PagePictures[]>;
+  const known = await Promise.race([fetched, yieldToEventLoop()]);
+  send(JSON.stringify({ ...page, emotes: known ?? [] }));
+  if (known === undefined) void fetched.then((emotes) => send(JSON.stringify({ emotes })));
+}
 
 /** Flags and links of an account, for the state of its pages. */
 export const sourcesOf = ({ features, fileLink }: ChannelServices): AssetSources => ({

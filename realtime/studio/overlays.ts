@@ -5,7 +5,7 @@ import { OverlayLayer } from '../../views/studio/overlays';
 import { overlayAssets } from '../../views/studio/drawn-assets';
 import { channel, ofPage } from '../runtime/channel/family';
 import { nowPlaying } from '../control/music';
-import { pageMessages, pageState, sourcesOf } from './drawn';
+import { pageMessages, pageState, sendWithPictures, sourcesOf } from './drawn';
 
 export const overlay = channel({
   pattern: 'overlay:<key>',
@@ -41,6 +41,6 @@ export const overlay = channel({
     const { db } = services;
     const sources = { ...sourcesOf(services), playing: (account_id: string) => nowPlaying(db, account_id) };
     const page = await overlayPage(db, channel_id, sources);
-    if (page !== null) send('overlay:update', JSON.stringify(page));
+    if (page !== null) await sendWithPictures(page, services, (data) => send('overlay:update', data));
   },
 });

@@ -4,7 +4,7 @@ import { widgetAccount, widgetForwards, widgetPage } from '../../views/studio/dr
 import { widgetAssets } from '../../views/studio/drawn-assets';
 import { channel, ofPage } from '../runtime/channel/family';
 import { nowPlaying } from '../control/music';
-import { pageMessages, pageState, sourcesOf } from './drawn';
+import { pageMessages, pageState, sendWithPictures, sourcesOf } from './drawn';
 
 export const widget = channel({
   pattern: 'widget:<widget_instance_id>',
@@ -35,6 +35,6 @@ export const widget = channel({
     const { db } = services;
     const sources = { ...sourcesOf(services), playing: (account_id: string) => nowPlaying(db, account_id) };
     const page = await widgetPage(db, channel_id, sources);
-    if (page !== null) send('widget:update', JSON.stringify(page));
+    if (page !== null) await sendWithPictures(page, services, (data) => send('widget:update', data));
   },
 });

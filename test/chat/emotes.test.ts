@@ -7,6 +7,7 @@ import { twitchBadges } from '../../vendors/twitch/badges';
 import { emoteSources } from '../../vendors/emotes/sources';
 import { createHttpClients } from '../../vendors/http/client';
 import { silentLog } from '../support/log';
+import { Client, type ServerMessage } from '../support/realtime';
 import { startServer, type TestServer } from '../support/server';
 import { channelOf, twitchFrame } from '../support/twitch-frames';
 import { ApiClient, eventually, VendorCloud } from '../support/vendor-cloud';
@@ -252,4 +253,23 @@ test('a provider that fails or knows no channel is left out, bad ids are 400, no
   for (const path of ['twitch/a%20b', `twitch/${'x'.repeat(65)}`, 'none/1'])
     expect((await owner.get(`/v1/emotes/${path}`)).status).toBe(400);
   expect((await new ApiClient(server.base_url, '').get('/v1/emotes/twitch/900')).status).toBe(401);
+});
+
+test('a page has the emotes of the account: at once those in memory, else in a message that follows', async () => {
+  const { key, access_token } = (await owner.send('POST', '/v1/overlays', {})).body.data;
+  const updates = async () => {
+    const page = await Client.open(server.ws_url, access_token);
+    expect((await page.subscribe(`overlay:${key}`)).type).toBe('subscribed');
+    const with_emotes = ({ data }: ServerMessage) => ((data?.emotes as object[] | undefined) ?? []).length > 0;
+    const found = await page.next(with_emotes, 'emotes');
+    page.end();
+    return [page.messages.find(({ event_type }) => event_type === 'overlay:update')!, found].map(({ data }) => data!);
+  };
+  const [first, emotes] = await updates();
+  expect(first).toMatchObject({ emotes: [], layers: [] });
+  const { platform_channel_id: channel_id } = server.credentials.connections.kick;
+  const { sets, badges } = (await owner.get(`/v1/emotes/kick/${channel_id}`)).body.data;
+  expect(emotes!.emotes).toContainEqual({ platform: 'kick', channel_id, sets, badges });
+  const [again] = await updates();
+  expect(again).toMatchObject({ emotes: emotes!.emotes, layers: [] });
 });

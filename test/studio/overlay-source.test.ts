@@ -46,7 +46,15 @@ test('a source begins with the visible layers, and is sent changes of layers and
   const client = await source();
   const first = await next(client, 'overlay:update');
   expect(first.data).toMatchObject({
-    ...{ revision, width: 1920, height: 1080, background: 'transparent', layers, emotes: [], assets: {} },
+    ...{
+      revision,
+      width: 1920,
+      height: 1080,
+      background: 'transparent',
+      layers,
+      emotes: expect.any(Array),
+      assets: {},
+    },
     ...{ labels: { last_tip: null, song: null }, alerts: { paused: false, muted: false } },
   });
   const path = `/v1/overlays/${overlay.id}/layers`;

@@ -9,6 +9,8 @@ const moved: unknown[] = [];
 /** Members of an element that the drawings of a page use. */
 class Element {
   className = '';
+  src = '';
+  alt = '';
   textContent: string | null = null;
   readonly style: Record<string, string> = {};
   readonly dataset: Record<string, string> = {};
@@ -32,6 +34,7 @@ class Element {
     this.children.splice(next === null ? this.children.length : this.children.indexOf(next), 0, added);
     moved.push(added);
   }
+  addEventListener(): void {}
   remove(): void {
     const siblings = this.parent?.children ?? [];
     if (siblings.includes(this)) siblings.splice(siblings.indexOf(this), 1);
@@ -73,7 +76,7 @@ beforeAll(() => {
 afterEach(() => jest.useRealTimers());
 
 const labels = (last_follower: string) => ({ last_follower, last_tip: null, song: null });
-const state = { undrawn: [], recent: [], assets: {} };
+const state = { undrawn: [], recent: [], emotes: [], assets: {} };
 const newest = { id: '1', type: 'text', config: { template: '{{last_follower}}' }, sort_order: 0 };
 
 test('a text has the names of the account after a gap of the connection', () => {
@@ -119,6 +122,28 @@ test('a chat keeps its lines when all that was missed follows, and none after a 
   stage.subscribed({ recovered: false });
   stage.update(first);
   expect(lines()).toBe(0);
+});
+
+test('a chat draws emotes and badges of its channel, and those of the message before', () => {
+  jest.useFakeTimers();
+  const chat = new Chat();
+  const emotes = ['Wow', 'Own'].map((name) => ({ name, url: `https://cdn.example/${name}` }));
+  const badges = [{ kind: 'subscriber', id: '3', image_url: 'https://cdn.example/badge' }];
+  chat.showPictures([{ platform: 'twitch', sets: [{ emotes }], badges }]);
+  const line = {
+    ...{ username: 'ada', message: 'Wow Own and', badges: [{ kind: 'subscriber', id: '3', image_url: null }] },
+    emotes: [{ text: 'Own', url: 'https://other.example/own' }],
+  };
+  const pictures = (row: Element) => row.children.flatMap(({ src, alt }) => (src === '' ? [] : [`${src} ${alt}`]));
+  chat.take('chat:message', { ...line, platform: 'twitch' });
+  chat.configure({ show_badges: true });
+  jest.runAllTimers();
+  chat.configure({ show_badges: false });
+  chat.take('chat:message', { ...line, platform: 'kick' });
+  jest.runAllTimers();
+  const rows = (chat.element as unknown as Element).children.map(pictures);
+  const own = 'https://other.example/own Own';
+  expect(rows).toEqual([['https://cdn.example/badge ', 'https://cdn.example/Wow Wow', own], [own]]);
 });
 
 test('a chat whose lines are hidden after a time keeps no lines that have left it', () => {

@@ -77,8 +77,11 @@ interface OverlayRow extends Record<string, unknown> {
   background: string;
 }
 
+/** First message of a page, besides its emotes. */
+type PageBeginning = { account_id: string } & Readonly<Record<string, unknown>>;
+
 /** First message of an overlay's page; null of an unknown key. */
-export async function overlayPage(db: Queryable, key: string, sources: Sources): Promise<object | null> {
+export async function overlayPage(db: Queryable, key: string, sources: Sources): Promise<PageBeginning | null> {
   const rows = await db.query<OverlayRow & { layer: OverlayLayer | null }>(
     `select o.id, o.account_id, o.revision, o.width, o.height, o.background, o.alerts_paused,
        o.alerts_muted,
@@ -115,7 +118,7 @@ interface WidgetRow extends Record<string, unknown> {
 }
 
 /** First message of a widget's page; null of an unknown id. */
-export async function widgetPage(db: Queryable, id: string, sources: Sources): Promise<object | null> {
+export async function widgetPage(db: Queryable, id: string, sources: Sources): Promise<PageBeginning | null> {
   const [row] = await db.query<WidgetRow>(
     'select account_id, widget_type, config, revision, alerts_paused, alerts_muted from widgets where id::text = $1',
     [id],
@@ -174,7 +177,7 @@ async function accountState(db: Queryable, account_id: string, { enabled, playin
     last_tip: tip ? tipText(tip) : null,
     song: song === null ? null : songText(song),
   };
-  return { emotes: [], labels, song, recent: recent.slice(0, RECENT).map((event) => maskDrawn(event, mask)) };
+  return { labels, song, recent: recent.slice(0, RECENT).map((event) => maskDrawn(event, mask)) };
 }
 
 const songText = ({ title, artist }: DrawnSong): string | null =>

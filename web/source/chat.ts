@@ -1,16 +1,17 @@
 import { element } from '../dom';
 import { numberOf, typeFace } from './settings';
-import type { ChatLine, Drawing } from './types';
+import { ChatPictures } from './chat-pictures';
+import type { ChannelPictures, ChatLine, Drawing } from './types';
 
 const MAX_LINES = 100;
-/** Pictures of one line. */
-const MAX_EMOTES = 50;
 
 /** Lines of the chats, newest at the bottom; at most 100 wait and stand there, however fast messages come. */
 export class Chat implements Drawing {
   readonly element = element('ol', 'chat');
   private most = 20;
   private hide_ms = 0;
+  private shows_badges = true;
+  private pictures = new ChatPictures([]);
   private waiting: ChatLine[] = [];
   private frame = 0;
   /** Timer of all lines: a line that has left the list is not kept for its time. */
@@ -20,7 +21,12 @@ export class Chat implements Drawing {
     typeFace(this.element, config);
     this.most = Math.min(MAX_LINES, numberOf(config, 'max_lines', 20));
     this.hide_ms = 1_000 * numberOf(config, 'hide_after_seconds', 0);
+    this.shows_badges = config.show_badges !== false;
     this.trim();
+  }
+
+  showPictures(channels: readonly ChannelPictures[]): void {
+    this.pictures = new ChatPictures(channels);
   }
 
   /** Lines may have been deleted during a gap of the connection. */
@@ -51,7 +57,7 @@ export class Chat implements Drawing {
 
   private show(): void {
     this.frame = 0;
-    const rows = this.waiting.map((line) => rowOf(line));
+    const rows = this.waiting.map((line) => this.pictures.row(line, this.shows_badges));
     this.waiting = [];
     this.element.append(...rows);
     this.trim();
@@ -87,30 +93,4 @@ export class Chat implements Drawing {
   private trim(): void {
     while (this.element.childElementCount > this.most) this.element.firstElementChild!.remove();
   }
-}
-
-function rowOf(line: ChatLine): HTMLElement {
-  const name = element('span', 'name', line.display_name || line.username);
-  if (line.color && /^#[0-9a-f]{6}$/i.test(line.color)) name.style.color = line.color;
-  const row = element('li', '', name, ' ', ...partsOf(line));
-  row.dataset.id = line.id ?? '';
-  row.dataset.platform = line.platform;
-  row.dataset.user = line.platform_user_id ?? '';
-  row.dataset.message = line.platform_message_id ?? '';
-  return row;
-}
-
-/** Text with the pictures of its emotes. */
-function partsOf({ message, emotes = [] }: ChatLine): (Node | string)[] {
-  const pictures = new Map(emotes.flatMap(({ text, url }) => (url ? [[text, url] as const] : [])));
-  if (pictures.size === 0) return [message];
-  let left = MAX_EMOTES;
-  return message.split(/(\s+)/).map((word) => {
-    const url = pictures.get(word);
-    if (url === undefined || left-- <= 0) return word;
-    const picture = document.createElement('img');
-    picture.src = url;
-    picture.alt = word;
-    return picture;
-  });
 }

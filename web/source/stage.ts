@@ -46,6 +46,7 @@ export class Stage {
     labels: { last_follower: null, last_tip: null, song: null },
     undrawn: [],
     recent: [],
+    emotes: [],
     assets: {},
     alerts: { paused: false, muted: false },
   };
@@ -73,6 +74,10 @@ export class Stage {
     if (sent.assets !== undefined) {
       this.state = { ...this.state, assets: sent.assets };
       for (const { drawing } of this.drawn.values()) drawing.link?.(sent.assets);
+    }
+    if (sent.emotes !== undefined) {
+      this.state = { ...this.state, emotes: sent.emotes };
+      for (const { drawing } of this.drawn.values()) drawing.showPictures?.(sent.emotes);
     }
     if (revision === undefined || revision <= this.revision || this.early !== null) return;
     this.revision = revision;
@@ -113,8 +118,7 @@ export class Stage {
     for (const layer of layers) this.put(layer);
     for (const { drawing } of this.drawn.values()) {
       if (!this.is_whole) drawing.begin?.(this.state);
-      drawing.link?.(this.state.assets);
-      drawing.label?.(this.state.labels);
+      this.equip(drawing);
     }
     this.arrange();
   }
@@ -132,12 +136,17 @@ export class Stage {
       const drawing = make();
       drawing.configure(layer.config);
       drawing.begin?.(this.state);
-      drawing.link?.(this.state.assets);
-      drawing.label?.(this.state.labels);
+      this.equip(drawing);
       const frame = element('section', 'layer', drawing.element);
       this.drawn.set(layer.id, { layer, drawing, frame });
     }
     place(this.drawn.get(layer.id)!.frame, layer.config);
+  }
+
+  private equip(drawing: Drawing): void {
+    drawing.showPictures?.(this.state.emotes);
+    drawing.link?.(this.state.assets);
+    drawing.label?.(this.state.labels);
   }
 
   private remove(id: string): void {

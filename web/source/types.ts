@@ -20,6 +20,14 @@ export interface ChatLine {
   message: string;
   color?: string | null;
   emotes?: { text: string; url?: string | null }[];
+  badges?: { kind: string; id?: string | null; image_url?: string | null }[];
+}
+
+/** Emotes and badges of a channel. */
+export interface ChannelPictures {
+  platform: string;
+  sets: readonly { emotes: readonly { name: string; url: string | null }[] }[];
+  badges: readonly { kind: string; id: string | null; image_url: string | null }[];
 }
 
 /** Names that texts are filled with. */
@@ -35,6 +43,7 @@ export interface PageState {
   undrawn: readonly string[];
   labels: Labels;
   recent: DrawnEvent[];
+  emotes: readonly ChannelPictures[];
   assets: Record<string, string>;
   alerts: AlertState;
 }
@@ -60,6 +69,8 @@ export interface Drawing {
   take?(event_type: string, data: Record<string, unknown>): void;
   /** The state of the account, after a gap of the connection too: messages are missing before it. */
   begin?(state: PageState): void;
+  /** Emotes and badges of the account's channels. */
+  showPictures?(channels: readonly ChannelPictures[]): void;
   /** Links to files by their ids. */
   link?(assets: Readonly<Record<string, string>>): void;
   /** Labels have changed. */

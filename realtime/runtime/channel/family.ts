@@ -4,12 +4,20 @@ import type { Queryable } from '../../../engines/postgres/port';
 import { channelForm, type ChannelFamily, type ChannelForm, type ChannelSubscriber } from '../../../kernel/channel';
 import type { PresenceRooms } from '../presence/presence-rooms';
 
+/** As `GET /v1/emotes/{platform}/{channel_id}` answers. */
+export interface ChannelPictures {
+  sets: readonly object[];
+  badges: readonly object[];
+}
+
 /** Services for the families of channels. */
 export interface ChannelServices {
   db: Queryable;
   features: FeatureFlags;
   /** Path of a file that needs no credential for an hour at least. */
   fileLink(file: { kind: 'sound' | 'upload'; id: string; account_id: string }): Promise<string>;
+  /** Emotes and badges of a channel; empty while its vendors fail. */
+  pictures(platform: string, channel_id: string): Promise<ChannelPictures>;
   /** Null where presence is not kept. */
   rooms: PresenceRooms | null;
   /** Public state of a broadcast: JSON, null for an unknown or hidden one. */
