@@ -1846,7 +1846,7 @@ export interface Channels {
     };
     /** Song that the player of the account plays */
     song?: Record<string, unknown> | null;
-    /** The newest 20 events, newest first */
+    /** The newest 20 events, newest first, where a layer lists events */
     recent?: DrawnEvent[];
     alerts?: {
       paused: boolean;
@@ -1926,7 +1926,7 @@ export interface Channels {
     };
     /** Song that the player of the account plays */
     song?: Record<string, unknown> | null;
-    /** The newest 20 events, newest first */
+    /** The newest 20 events, newest first, where a layer lists events */
     recent?: DrawnEvent[];
     alerts?: {
       paused: boolean;

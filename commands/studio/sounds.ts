@@ -181,9 +181,10 @@ export const stopSound = command({
   output: SoundSent,
   errors: { ...SOUND_NOT_FOUND, ...TARGET_NOT_FOUND },
   async run({ input, caller, refuse }, services) {
-    if ((await soundOf(services.db, caller.account_id, input.id)) === undefined) throw refuse('SOUND_NOT_FOUND');
+    const sound = await soundOf(services.db, caller.account_id, input.id);
+    if (sound === undefined) throw refuse('SOUND_NOT_FOUND');
     const aimed = await ownTarget(services.db, caller, input.target, refuse);
-    await send(services, caller, 'sound:stop', { sound_id: input.id, target: aimed });
+    await send(services, caller, 'sound:stop', { sound_id: sound.id, target: aimed });
     return { success: true };
   },
 });

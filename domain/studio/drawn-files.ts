@@ -1,7 +1,7 @@
 import { CUSTOM_CODE } from './widget-types';
 import type { Json } from '../../lib/json/json';
 
-/** Ids of files that layers draw or play. */
+/** Ids of files that layers draw or play, as the settings write them. */
 export interface DrawnFiles {
   uploads: ReadonlySet<string>;
   sounds: ReadonlySet<string>;

@@ -60,7 +60,7 @@ export const pageState = {
     .object({ last_follower: z.string().nullable(), last_tip: z.string().nullable(), song: z.string().nullable() })
     .optional(),
   song: z.looseObject({}).nullable().optional().describe('Song that the player of the account plays'),
-  recent: z.array(DrawnEvent).optional().describe('The newest 20 events, newest first'),
+  recent: z.array(DrawnEvent).optional().describe('The newest 20 events, newest first, where a layer lists events'),
   alerts: z.object({ paused: z.boolean(), muted: z.boolean() }).optional(),
 };
 

@@ -15,7 +15,10 @@ export interface AssetSources {
   link(file: LinkedAsset): Promise<string>;
 }
 
-/** Links to the files that settings name, by their ids; deleted files and those of other accounts have none. */
+/**
+ * Links to the files that settings name, by their ids as the settings write them; deleted files and those of other
+ * accounts have none.
+ */
 export async function assetsOf(
   db: Queryable,
   account_id: string,
@@ -28,12 +31,19 @@ export async function assetsOf(
   const rows = await db.query<{ id: string; kind: LinkedAsset['kind'] }>(
     `select id::text, 'upload' as kind from uploads where account_id = $1 and id::text = any($2)
      union all select id::text, 'sound' from sounds where account_id = $1 and id::text = any($3)`,
-    [account_id, [...uploads], plays ? [...sounds] : []],
+    [account_id, stored(uploads), plays ? stored(sounds) : []],
     'page-assets',
   );
-  const links = rows.map(async ({ id, kind }) => [id, await link({ kind, id, account_id })] as const);
-  return Object.fromEntries(await Promise.all(links));
+  const named = [...uploads, ...sounds];
+  const links = rows.map(async ({ id, kind }) => {
+    const url = await link({ kind, id, account_id });
+    return named.filter((name) => name.toLowerCase() === id).map((name) => [name, url] as const);
+  });
+  return Object.fromEntries((await Promise.all(links)).flat());
 }
+
+/** Ids as columns have them: a UUID may be written in capitals. */
+const stored = (ids: ReadonlySet<string>): string[] => [...ids].map((id) => id.toLowerCase());
 
 /** Links to the files of an overlay's visible layers; null of an unknown key. */
 export async function overlayAssets(

@@ -104,7 +104,8 @@ export async function overlayPage(db: Queryable, key: string, sources: Sources):
     layers.map(({ config }) => config as Json),
     sources,
   );
-  const state = await accountState(db, account_id, sources);
+  const types = layers.map(({ type }) => type);
+  const state = await accountState(db, account_id, types, sources);
   return { ...page, width, height, background, layers, ...state, alerts, assets };
 }
 
@@ -134,7 +135,7 @@ export async function widgetPage(db: Queryable, id: string, sources: Sources): P
     undrawn: await undrawnTypes(account_id, sources),
     type,
     config,
-    ...(await accountState(db, account_id, sources)),
+    ...(await accountState(db, account_id, type === undefined ? [] : [type], sources)),
     alerts: { paused: row.alerts_paused, muted: row.alerts_muted },
     assets: await assetsOf(db, account_id, [config], sources),
   };
@@ -149,6 +150,7 @@ async function undrawnTypes(account_id: string, { enabled }: Sources): Promise<s
 
 /** Newest events that an event list begins with. */
 const RECENT = 20;
+const LISTS_EVENTS: ReadonlySet<string> = new Set(['event_list', 'custom']);
 
 /** Flags, files and the player of an account. */
 export interface Sources extends AssetSources {
@@ -156,7 +158,12 @@ export interface Sources extends AssetSources {
 }
 
 /** State of an account at the start of a page; without sources whose flags are off. */
-async function accountState(db: Queryable, account_id: string, { enabled, playing }: Sources): Promise<object> {
+async function accountState(
+  db: Queryable,
+  account_id: string,
+  types: readonly string[],
+  { enabled, playing }: Sources,
+): Promise<object> {
   const [has_events, has_music] = await Promise.all([
     enabled('feature:events', account_id),
     enabled('feature:music', account_id),
@@ -164,7 +171,7 @@ async function accountState(db: Queryable, account_id: string, { enabled, playin
   const newest = (types: readonly string[] | null, limit: number) =>
     has_events ? newestEvents(db, account_id, types, limit) : [];
   const [recent, [newest_follower], [newest_tip], state, mask] = await Promise.all([
-    newest(null, 2 * RECENT),
+    types.some((type) => LISTS_EVENTS.has(type)) ? newest(null, 2 * RECENT) : [],
     newest(FOLLOWER_TYPES, 1),
     newest(TIP_TYPES, 1),
     has_music ? playing(account_id) : null,
