@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { InvalidArgumentError, type Command } from 'commander';
 import { type AudienceCredentials, createAudience } from '../demo/audience';
 import { type ConnectingCredentials, connectClouds, startClouds } from '../demo/clouds';
+import { demoOverlay } from '../demo/overlay';
 import type { Beat } from '../demo/story';
 import { runDemo } from '../demo/stream';
 import type { DemoCredentials } from '../demo/vendor-requests';
@@ -31,6 +32,7 @@ export function register(program: Command): void {
         ConnectingCredentials &
         AudienceCredentials;
       if (clouds !== null) await connectClouds(clouds, credentials);
+      process.stdout.write(`lumio: overlay at ${await demoOverlay(credentials, running.data_dir)}\n`);
       const over = new AbortController();
       const play = clouds === null ? createAudience(running.records, credentials) : (beat: Beat) => clouds.play(beat);
       const playing = runDemo(credentials, { seed, rate, signal: over.signal, play });

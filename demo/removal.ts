@@ -22,6 +22,7 @@ import { setFeatures } from '../cli/admin/accounts';
 import { setAdminRole } from '../cli/admin/users';
 import { asOperator, nowText, OPERATOR, type AdminServices } from '../cli/admin/shared/operator';
 import { type DemoData, readDemoData } from './data';
+import { OVERLAY_FILE } from './overlay';
 import { step } from './step';
 
 type Needs = AdminServices & { blobs: Blobs };
@@ -33,7 +34,8 @@ type Needs = AdminServices & { blobs: Blobs };
  */
 export async function removeDemoData(services: Needs, data_dir: string): Promise<boolean> {
   const data = await readDemoData(services);
-  for (const file of ['dev-credentials.json', 'dev-secrets.json']) rmSync(join(data_dir, file), { force: true });
+  for (const file of ['dev-credentials.json', 'dev-secrets.json', OVERLAY_FILE])
+    rmSync(join(data_dir, file), { force: true });
   if (data === null) return false;
   const done = ['KEY_NOT_FOUND'];
   await step(services, {

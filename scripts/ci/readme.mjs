@@ -15,7 +15,7 @@ const QUERIES = 2;
 install({ dev: false });
 await build();
 const [start, first] = blocksOf(README, 2);
-const [variables, watch, post, ask] = blocksOf(TUTORIAL, 4);
+const [variables, watch, post, ask, overlay] = blocksOf(TUTORIAL, 5);
 expect('README.md begins with', start, 'npm start\n');
 const folder = mkdtempSync(join(tmpdir(), 'lumio-readme-'));
 // A checkout contains its packages, where the watcher's `require('ws')` searches.
@@ -51,8 +51,14 @@ try {
   expect('REST shows them', platformsOf(answers[0].data), PLATFORMS);
   expect('GraphQL shows them', platformsOf(answers[1].data.events.items), PLATFORMS);
   expect('GraphQL counts them', answers[1].data.events.total, PLATFORMS.length);
+
+  const making = shell(variables + overlay);
+  expect('the overlay is made', await making.ended, 0);
+  const address = new URL(making.output().trim());
+  expect(`an address of an overlay (${address})`, /^#token=lm_overlay_[0-9a-f]{64}$/.test(address.hash), true);
+  expect('its page', (await fetch(address)).status, 200);
   console.log(`${README}: server started and queried`);
-  console.log(`${TUTORIAL}: four webhooks posted, seen live, and found in both query APIs`);
+  console.log(`${TUTORIAL}: four webhooks posted, seen live, and found in both query APIs; an overlay made`);
 } finally {
   watcher?.end();
   await server.stop();

@@ -13,6 +13,7 @@ describe('lumio demo', () => {
   const data_dir = mkdtempSync(join(tmpdir(), 'lumio-demo-'));
   const keys = `test:${randomBytes(32).toString('base64')}`;
   let database: TestDatabase;
+  const addresses = new Set<string>();
 
   beforeAll(async () => {
     database = await testDatabase(2);
@@ -72,6 +73,11 @@ describe('lumio demo', () => {
     const ended = new Promise<number | null>((done) => child.once('close', done));
     try {
       await eventually(async () => (output.includes('lumio ready at http') ? true : undefined), 'the server');
+      const overlay = await eventually(async () => /overlay at (http\S+)\n/.exec(output)?.[1], 'the overlay');
+      expect(overlay).toMatch(/\/overlay\/[\w-]{12}#token=lm_overlay_[0-9a-f]{64}$/);
+      addresses.add(new URL(overlay).hash);
+      // The second start has the overlay of the first.
+      expect(addresses.size).toBe(1);
       const path = join(data_dir, 'dev-credentials.json');
       const { base_url, access_token } = JSON.parse(readFileSync(path, 'utf8')) as DevCredentials;
       const api = new ApiClient(base_url, access_token);
