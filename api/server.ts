@@ -34,7 +34,7 @@ import { openApiDocument } from './openapi/openapi';
 import { createLimiter } from './http/rate-limit';
 import { acceptForms } from './rest/oauth-bodies';
 import { originForm } from './http/requests/request-head';
-import { logFacts, type ResolveCaller } from './http/requests/request-state';
+import { logFacts, noteFailure, type ResolveCaller } from './http/requests/request-state';
 import { JSON_TYPE, registerRest } from './rest/rest';
 import { registerSecurityTxt } from './documents/security-txt';
 import { answerUnrouted } from './http/answers/unrouted';
@@ -202,6 +202,7 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
     const route = request.routeOptions?.url ?? 'unmatched';
     const facts = { error, ...logFacts(request), method, route };
     logFailure(failure, { route: `${method} ${route}`, facts }, 'a request failed');
+    if (failure.hidden) noteFailure(request);
     if (failure.retry_after_seconds !== undefined) void reply.header('retry-after', failure.retry_after_seconds);
     if (failure.status === 401) void reply.header('www-authenticate', challengeOf(request, failure.message));
     void reply

@@ -7,38 +7,58 @@ export interface Occurrence {
   facts: object;
 }
 
+/** Time between two lines of a lasting outage. */
+const LASTING_MS = 60_000;
+/** Time without an event after which an outage has ended. */
+const QUIET_MS = 10_000;
+
 /**
- * Logs events of a kind that an outage causes thousands of: the first at once, then at most one line in `every_ms`
- * with the number of events since the line before, by kind, and the facts of the latest. Each is a line at level debug.
+ * Logs events that an outage causes thousands of: a line when it begins, one a minute while it lasts, and one when it
+ * has ended, as `state`. Each line has the number of events since the line before, by kind, and the facts of the
+ * latest; the last line has the number of all as `total`. Each event is a line at level debug.
  */
-export function createBurstLog(
-  log: Logger,
-  level: 'warn' | 'error',
-  message: string,
-  every_ms = 1000,
-): (one: Occurrence) => void {
+export function createBurstLog(log: Logger, level: 'warn' | 'error', message: string): (one: Occurrence) => void {
   let counts = new Map<string, number>();
   let latest: object = {};
-  let timer: NodeJS.Timeout | undefined;
+  let total = 0;
+  let seen = 0;
+  let written_at = 0;
+  let running = false;
 
-  function write(): void {
+  function write(state: 'begun' | 'lasting' | 'ended', more: object = {}): void {
     let count = 0;
     for (const n of counts.values()) count += n;
-    log[level]({ count, by: Object.fromEntries(counts), ...latest }, message);
+    log[level]({ state, count, by: Object.fromEntries(counts), ...more, ...latest }, message);
     counts = new Map();
-    // Keeps no process alive longer than a second.
-    timer = setTimeout(next, every_ms);
+    written_at = Date.now();
+  }
+
+  function look(): void {
+    // Keeps no process alive.
+    setTimeout(next, QUIET_MS).unref();
   }
 
   function next(): void {
-    timer = undefined;
-    if (counts.size > 0) write();
+    if (total === seen) {
+      write('ended', { total });
+      running = false;
+      return;
+    }
+    seen = total;
+    if (Date.now() - written_at >= LASTING_MS) write('lasting');
+    look();
   }
 
   return ({ kind, facts }) => {
     log.debug(facts, message);
     counts.set(kind, (counts.get(kind) ?? 0) + 1);
     latest = facts;
-    if (timer === undefined) write();
+    if (running) {
+      total += 1;
+      return;
+    }
+    [running, total, seen] = [true, 1, 1];
+    write('begun');
+    look();
   };
 }

@@ -4,7 +4,7 @@ import { ApiError } from '../../kernel/errors';
 import { stringify } from '../../lib/json/raw-json';
 import { toFailure, type Failure } from '../http/answers/errors';
 import { GRAPHQL, type LogFailure } from '../http/answers/failure-log';
-import { logFactsOf } from '../http/requests/request-state';
+import { logFactsOf, noteFailureOf } from '../http/requests/request-state';
 import { locationsOf } from './limits/locations';
 import { RefusedDocument } from './refusals';
 
@@ -21,6 +21,7 @@ export function createAnswers(logFailure: LogFailure): Answers {
     const failure = cause instanceof ApiError ? toFailure(cause) : ofGraphql(formatted, cause);
     const facts = { error: cause, path: formatted.path, ...logFactsOf(cause) };
     logFailure(failure, { route: GRAPHQL, facts }, 'a GraphQL field failed');
+    if (failure.hidden) noteFailureOf(cause);
     const locations = formatted.locations ?? (error instanceof GraphQLError ? locationsOf(error.nodes) : undefined);
     return {
       message: failure.message,

@@ -12,7 +12,7 @@ import type { Logger } from '../../engines/log/port';
 import { toFailure } from '../http/answers/errors';
 import { GRAPHQL, type LogFailure } from '../http/answers/failure-log';
 import type { Limiter } from '../http/rate-limit';
-import { logFacts, sendContextHeaders, stateOf, type RequestState } from '../http/requests/request-state';
+import { logFacts, noteFailure, sendContextHeaders, stateOf, type RequestState } from '../http/requests/request-state';
 import { JSON_TYPE } from '../rest/rest';
 import type { SendText } from '../http/answers/slow-readers';
 import { AnswerTooLarge, holdText } from '../http/answers/answer-size';
@@ -132,6 +132,7 @@ export async function registerGraphql(
     errorHandler: (error, request, reply) => {
       const failure = toFailure(error);
       logFailure(failure, { route: GRAPHQL, facts: { error, ...logFacts(request) } }, 'a GraphQL request failed');
+      if (failure.hidden) noteFailure(request);
       if (failure.retry_after_seconds !== undefined) void reply.header('retry-after', failure.retry_after_seconds);
       void reply.code(failure.status).header('content-type', JSON_TYPE).send(refusalText(error, failure));
     },

@@ -10,13 +10,16 @@ export type LogFailure = (failure: Failure, request: { route: string; facts: obj
 
 /**
  * Logs each lasting failure as a line. Passing failures, whose answers have a Retry-After, occur by the thousand while
- * an engine is unavailable, so that they are counted in one line a second.
+ * an engine is unavailable, so that those of one code are counted together in a few lines.
  */
 export function createFailureLog(log: Logger): LogFailure {
-  const unavailable = createBurstLog(log, 'warn', 'requests were answered to come again');
+  const outages = new Map<string, ReturnType<typeof createBurstLog>>();
   return (failure, { route, facts }, message) => {
     if (!failure.hidden) return;
-    if (failure.retry_after_seconds === undefined) log.error(facts, message);
-    else unavailable({ kind: route, facts });
+    if (failure.retry_after_seconds === undefined) return log.error(facts, message);
+    const { code } = failure;
+    const outage = outages.get(code) ?? createBurstLog(log, 'warn', 'requests were answered to come again');
+    outages.set(code, outage);
+    outage({ kind: route, facts: { code, ...facts } });
   };
 }

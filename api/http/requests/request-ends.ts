@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from '../../../engines/log/port';
 import type { Metrics } from '../../../engines/metrics/port';
-import { logFacts } from './request-state';
+import { hasFailed, logFacts } from './request-state';
 
 const BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 const LABELS = ['method', 'route', 'status'] as const;
@@ -30,8 +30,8 @@ export function createRequestEnds({ log, metrics }: { log: Logger; metrics: Metr
     }
     if (config.routine && statusCode < 400) return;
     const facts = { ...labels, ms: Math.round(seconds * 1e4) / 10, ...logFacts(request) };
-    // The failure log counts the 503s.
-    if (statusCode === 503) log.debug(facts, 'request failed');
+    // The failure log has a line of it, or counts it.
+    if (statusCode === 503 || hasFailed(request)) log.debug(facts, 'request failed');
     else if (statusCode >= 500) log.warn(facts, 'request failed');
     else if (statusCode >= 400 || method !== 'GET') log.info(facts, 'request');
     else log.debug(facts, 'request');

@@ -133,6 +133,20 @@ export function attachContext(error: unknown, context: RequestContext): void {
   if (typeof error === 'object' && error !== null) failedIn.set(error, context);
 }
 
+const failed = new WeakSet<FastifyRequest | RequestContext>();
+
+/** Notes that the failure of a request is in the log, so that its end is no second line. */
+export const noteFailure = (of: FastifyRequest | RequestContext): void => void failed.add(of);
+
+/** Notes the failure of the request to which the error was attributed. */
+export function noteFailureOf(error: unknown): void {
+  const context = typeof error === 'object' && error !== null ? failedIn.get(error) : undefined;
+  if (context) failed.add(context);
+}
+
+export const hasFailed = (request: FastifyRequest): boolean =>
+  failed.has(request) || (request.state !== null && failed.has(request.state.context));
+
 /** Facts of every log line of the request to which the error was attributed. */
 export function logFactsOf(error: unknown): { correlation_id?: string; trace_id?: string } {
   const context = typeof error === 'object' && error !== null ? failedIn.get(error) : undefined;
