@@ -3,7 +3,7 @@ import { dirname, join, resolve } from 'node:path';
 import { pipeline, Readable } from 'node:stream';
 import { pipeline as piped } from 'node:stream/promises';
 import { byBytes, checkKey, DEFAULT_CONTENT_TYPE, Meter, Verifier } from './keys';
-import { BlobDamaged, type BlobInfo, type Blobs, type PutOptions } from './port';
+import { BlobDamaged, type BlobInfo, type BlobRange, type Blobs, type PutOptions } from './port';
 import { removeLeftovers, temporaryName } from '../../lib/files/temporary';
 
 /**
@@ -86,6 +86,16 @@ class FileBlobs implements Blobs {
     // through the verifier.
     pipeline(file.createReadStream({ start: 0, end: info.size_bytes - 1 }), verifier, () => undefined);
     return verifier;
+  }
+
+  async part(key: string, { start, end }: BlobRange): Promise<Readable | undefined> {
+    const opened = await this.open(key);
+    if (!opened) return undefined;
+    const { file, info } = opened;
+    const last = Math.min(end, info.size_bytes - 1);
+    if (start <= last) return file.createReadStream({ start, end: last });
+    await file.close();
+    return Readable.from([]);
   }
 
   async head(key: string): Promise<BlobInfo | undefined> {

@@ -20,6 +20,12 @@ export interface PutOptions {
   about_bytes?: number;
 }
 
+/** Both ends included, as HTTP counts. */
+export interface BlobRange {
+  start: number;
+  end: number;
+}
+
 /** A key that no adapter accepts. */
 export class InvalidBlobKey extends Error {
   constructor(key: string, why: string) {
@@ -61,6 +67,11 @@ export interface Blobs {
    * content differs from the content that was put.
    */
   get(key: string): Promise<Readable | undefined>;
+  /**
+   * Bytes of a blob from `start` to `end`, both included, and fewer where it ends before; undefined for a missing one.
+   * Reads nothing else, and so compares no hash.
+   */
+  part(key: string, range: BlobRange): Promise<Readable | undefined>;
   head(key: string): Promise<BlobInfo | undefined>;
   /** Blobs whose keys begin with `prefix` (any text, '' for all), in the order of their keys' UTF-8 bytes. */
   list(prefix: string): AsyncIterable<BlobInfo>;

@@ -3,7 +3,7 @@ import { createReadStream, createWriteStream } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { pipeline, type Readable } from 'node:stream';
+import { pipeline, Readable } from 'node:stream';
 import { pipeline as piped } from 'node:stream/promises';
 import * as sdk from '@aws-sdk/client-s3';
 import { Upload } from '@aws-sdk/lib-storage';
@@ -172,6 +172,18 @@ export async function createS3Blobs(address: string): Promise<Blobs> {
         return verifier;
       } catch (error) {
         if (isMissing(error)) return undefined;
+        throw error;
+      }
+    },
+    async part(key, { start, end }) {
+      checkKey(key);
+      try {
+        const range = { Bucket, Key: key, Range: `bytes=${start}-${end}` };
+        return (await client.send(new sdk.GetObjectCommand(range))).Body as Readable;
+      } catch (error) {
+        if (isMissing(error)) return undefined;
+        // The blob ends before the part.
+        if ((error as { name?: string }).name === 'InvalidRange') return Readable.from([]);
         throw error;
       }
     },

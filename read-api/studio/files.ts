@@ -17,11 +17,11 @@ interface StoredFile {
 }
 
 /** Content of a file as it is sent: never as a document of this origin. */
-export const sentFile = (blobs: Pick<Blobs, 'get'>, file: StoredFile): Download => ({
+export const sentFile = (blobs: Pick<Blobs, 'get' | 'part'>, file: StoredFile): Download => ({
   content_type: file.content_type,
   size_bytes: file.size_bytes,
   etag: file.sha256,
   cache_control: 'private, max-age=86400, immutable',
   content_security_policy: "sandbox; default-src 'none'",
-  open: (range) => partOf(blobs, file.blob_key, range),
+  open: (range) => partOf(blobs, file, range),
 });

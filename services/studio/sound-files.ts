@@ -1,19 +1,15 @@
+import type { Readable } from 'node:stream';
 import type { Blobs } from '../../engines/blobs/port';
 import type { ByteRange } from '../../kernel/operations/transfers';
 
-/** A part of a blob. */
-export async function* partOf(
-  blobs: Pick<Blobs, 'get'>,
-  key: string,
-  { start, end }: ByteRange,
-): AsyncGenerator<Uint8Array> {
-  const whole = await blobs.get(key);
-  if (whole === undefined) throw new Error(`the blob ${key} is not there`);
-  let at = 0;
-  for await (const chunk of whole as AsyncIterable<Buffer>) {
-    const part = chunk.subarray(Math.max(0, start - at), Math.max(0, end + 1 - at));
-    if (part.length > 0) yield part;
-    at += chunk.length;
-    if (at > end) return;
-  }
+/** A part of a blob; the whole is compared with its hash. @throws Error for a missing blob */
+export async function partOf(
+  blobs: Pick<Blobs, 'get' | 'part'>,
+  { blob_key, size_bytes }: { blob_key: string; size_bytes: number },
+  range: ByteRange,
+): Promise<Readable> {
+  const is_whole = range.start === 0 && range.end === size_bytes - 1;
+  const part = is_whole ? await blobs.get(blob_key) : await blobs.part(blob_key, range);
+  if (part === undefined) throw new Error(`the blob ${blob_key} is not there`);
+  return part;
 }

@@ -51,6 +51,22 @@ export function blobsContract(name: string, open: () => Promise<BlobsUnderTest>)
       }
     });
 
+    test('a part is read by its first and last byte, and nothing of a part behind the end', async () => {
+      const content = randomBytes(300_000);
+      await blobs.put('parts', content);
+      const part = async (start: number, end: number) => buffer((await blobs.part('parts', { start, end }))!);
+      for (const [start, end] of [
+        [0, 0],
+        [0, 299_999],
+        [150_000, 150_009],
+        [299_990, 400_000],
+      ] as const)
+        expect((await part(start, end)).equals(content.subarray(start, end + 1))).toBe(true);
+      expect(await part(300_000, 300_001)).toEqual(Buffer.alloc(0));
+      expect(await blobs.part('no parts', { start: 0, end: 1 })).toBeUndefined();
+      await expect(blobs.part('../parts', { start: 0, end: 1 })).rejects.toThrow(InvalidBlobKey);
+    });
+
     test('a large stream goes in and comes out as a stream', async () => {
       const piece = randomBytes(1024 * 1024);
       const pieces = 25;
