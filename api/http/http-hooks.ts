@@ -89,7 +89,8 @@ export function createHttpHooks(options: HttpHookOptions): {
     const units = limiter.unitsOf(caller, reply);
     request.state = { caller, failure, context: { ...contextOf(request), units } };
     const counted = limiter.countCaller(caller, 1, reply);
-    return counted && mayBeClient(request, caller) ? counted.catch(units.defer) : counted;
+    const may_move = mayBeClient(request, caller) || mayHaveLink(request, caller);
+    return counted && may_move ? counted.catch(units.defer) : counted;
   }
 
   /**
@@ -100,6 +101,10 @@ export function createHttpHooks(options: HttpHookOptions): {
     if (routeOptions.config.client_basic !== true || kind !== 'anonymous') return false;
     return Number(headers['content-length']) <= MAX_CREDENTIALS_BYTES && headers['idempotency-key'] === undefined;
   }
+
+  /** Whether the request may be admitted by a signed link, which counts in a bucket of its account. */
+  const mayHaveLink = ({ routeOptions, query }: FastifyRequest, { kind }: Caller): boolean =>
+    routeOptions.config.signed_link === true && kind === 'anonymous' && 'signature' in (query as object);
 
   /**
    * Answers a preflight without resolving a caller, because browsers send no credential with it. Counted in a bucket of

@@ -65,7 +65,7 @@ function registerSending(
   sender: Sender,
   { limiter }: RestOptions,
 ): void {
-  const { name, per_minute, kind, sends } = prepared.operation;
+  const { name, per_minute, kind, sends, guard } = prepared.operation;
   if (kind === 'command') throw new Error(`${name}: only queries send files and streams`);
   const streams = new ConcurrencyLimit();
   const stream = (caller: Caller, reply: FastifyReply, stalled_ms: number) => {
@@ -78,17 +78,33 @@ function registerSending(
   app.route({
     method: rest.method,
     url: fastifyPath(rest.path),
+    config: { ...(guard.some((one) => one.kind === 'signed_link') && { signed_link: true }) },
     handler: async (request, reply) => {
       const { caller, context } = stateOf(request);
       if (per_minute !== undefined) await limiter.countCalls(caller, name, per_minute, 1, reply);
-      const admission = await prepared.admit(caller, askedBy(prepared, request, false));
-      if (admission.link_bucket) await limiter.count(admission.link_bucket, 1, reply);
+      const admission = await paidAdmission(prepared, askedBy(prepared, request, false), caller, context);
       if (sends?.kind === 'ndjson') stream(admission.caller, reply, sends.stalled_ms);
       const result = await prepared.run(admission, context);
       sendContextHeaders(reply, context);
       return sender(request, reply.code(rest.status), result);
     },
   });
+}
+
+/**
+ * Admits a caller; a request by a signed link is counted in the bucket of the link.
+ * @throws ApiError of the first failed check, RATE_LIMIT_EXCEEDED first
+ */
+async function paidAdmission(prepared: Prepared, asked: Asked, caller: Caller, { units }: RequestContext) {
+  try {
+    const admission = await prepared.admit(caller, asked);
+    if (admission.link_bucket) await units?.moveTo(admission.link_bucket);
+    const unpaid = units?.refusal() ?? null;
+    if (unpaid !== null) throw unpaid;
+    return admission;
+  } catch (error) {
+    throw units?.refusal() ?? error;
+  }
 }
 
 /** A path such as `/v1/api-keys/{id}` in Fastify's syntax. */

@@ -100,6 +100,22 @@ test('other files, damaged ones, and bytes over the limits of the account are re
   expect(await total()).toBe(before + 2);
 });
 
+test('links count in a bucket of their account, however many pages a network has', async () => {
+  const { download_url } = (await upload(silence(1))).body.data;
+  // An anonymous network has 120 requests a minute.
+  const statuses: number[] = [];
+  for (let round = 0; round < 5; round += 1) {
+    const asked = Array.from({ length: 30 }, () => fetch(server.base_url + download_url, { method: 'HEAD' }));
+    statuses.push(...(await Promise.all(asked)).map(({ status }) => status));
+  }
+  expect(new Set(statuses)).toEqual(new Set([200]));
+  const counted = await content(download_url);
+  expect(counted.headers.get('ratelimit-limit')).toBe('600');
+  const changed = await Promise.all(Array.from({ length: 130 }, () => content(download_url.replace(/.$/, '_'))));
+  expect(new Set(changed.map(({ status }) => status))).toEqual(new Set([401, 429]));
+  expect((await content(download_url)).status).toBe(200);
+});
+
 test('a repeated upload is one', async () => {
   const [first, again] = [await upload(silence(1), { key: 'once' }), await upload(silence(1), { key: 'once' })];
   expect([first.status, again.body]).toEqual([201, first.body]);

@@ -47,6 +47,8 @@ declare module 'fastify' {
     routine?: true;
     /** Reads HTTP Basic as an OAuth client's id and secret. */
     client_basic?: true;
+    /** Signed links open it. */
+    signed_link?: true;
     /** Names of parameters that a body may have once; it may have unknown ones, repeated or not. */
     parameters?: ReadonlySet<string>;
     /** Challenge of a 401 of this route (`WWW-Authenticate`). Default: a bearer token. */
