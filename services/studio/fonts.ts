@@ -8,7 +8,7 @@ import type { ByteRange } from '../../kernel/operations/transfers';
 const PACKAGED = [
   ...['bangers', 'bebas-neue', 'inter', 'montserrat', 'noto-sans', 'noto-sans-arabic', 'noto-sans-hebrew'],
   ...['noto-sans-jp', 'noto-sans-kr', 'noto-sans-sc', 'noto-sans-thai', 'open-sans', 'poppins', 'press-start-2p'],
-  'roboto',
+  ...['roboto', 'rubik'],
 ] as const;
 type Slug = (typeof PACKAGED)[number];
 

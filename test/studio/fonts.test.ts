@@ -23,6 +23,14 @@ test('families are listed, with the scripts that they draw', async () => {
   });
 });
 
+test('the families of overlays are there, in three scripts at least', async () => {
+  const { data } = (await (await get('')).json()) as any;
+  for (const family of ['Inter', 'Roboto', 'Open Sans', 'Noto Sans', 'Rubik']) {
+    const found = data.find((one: any) => one.family === family);
+    expect([family, found?.subsets.length >= 3]).toEqual([family, true]);
+  }
+});
+
 test('a style sheet names files that are there, of each subset, and may be used everywhere', async () => {
   const css = await get('/Noto%20Sans/css?weights=400,700', { origin: 'https://anywhere.example' });
   expect(css.status).toBe(200);
