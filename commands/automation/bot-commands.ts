@@ -64,9 +64,9 @@ type Counting = (events: readonly BotCommandEvent[]) => Promise<StreamWrite[]>;
 
 /** Counts the commands of their account in the append of their events. */
 const counting =
-  (context: RequestContext, { events: store }: Pick<Services, 'events'>): Counting =>
+  (context: RequestContext, services: Pick<Services, 'db' | 'events'>): Counting =>
   (events) =>
-    countWrites(context, store, events);
+    countWrites(context, services, events);
 
 /** Creates a command of an account, or of all accounts (null). */
 async function create(
@@ -246,6 +246,13 @@ export const adminCreateBotCommand = command({
     create(act, counting(context, services), { command_id: newId('bot-command'), account_id: null, input }),
 });
 
+/** Refuses commands of dissolved accounts, whose events stay. @throws DomainError COMMAND_NOT_FOUND */
+async function requireAccount({ db }: Pick<Services, 'db'>, account_id: string | null): Promise<void> {
+  if (account_id === null) return;
+  const rows = await db.query('select 1 as one from accounts where id = $1', [account_id], 'account-is-there');
+  if (rows.length === 0) throw new DomainError('COMMAND_NOT_FOUND');
+}
+
 export const adminUpdateBotCommand = command({
   name: 'adminUpdateBotCommand',
   summary: 'Changes a command of one account or of all; absent members stay',
@@ -258,6 +265,7 @@ export const adminUpdateBotCommand = command({
   async run({ input: { id, ...input }, caller, context }, services) {
     const stored = await stateOf(services, id);
     const { account_id } = stored;
+    await requireAccount(services, account_id);
     // The events are the account's.
     const act = actFor({ caller: { ...caller, account_id: account_id ?? caller.account_id }, context }, services);
     const update = { type: 'bot_command:update', changes: changesOf(input, stored) } as const;
@@ -276,6 +284,7 @@ export const adminDeleteBotCommand = command({
   errors: NOT_FOUND,
   async run({ input: { id }, caller, context }, services) {
     const { account_id } = await stateOf(services, id);
+    await requireAccount(services, account_id);
     const act = actFor({ caller: { ...caller, account_id: account_id ?? caller.account_id }, context }, services);
     const options = { ...named(noCondition), additionalWrites: counting(context, services) };
     await act(botCommand, botCommandStream(id), { type: 'bot_command:delete' }, options);

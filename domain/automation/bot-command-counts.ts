@@ -16,6 +16,8 @@ export interface BotCommandCountCommand {
   type: 'bot_command_count:add' | 'bot_command_count:remove';
   command_id: string;
   account_id: string | null;
+  /** Commands that were made before they were counted. */
+  uncounted?: number;
 }
 
 /** Commands of an account, and of all accounts together. */
@@ -26,12 +28,12 @@ export const botCommandCountStream = (account_id: string | null): string =>
 
 export const botCommandCount: Decider<ReadonlySet<string>, BotCommandCountCommand, BotCommandCountEvent> = {
   initial: new Set(),
-  decide(state, { type, command_id, account_id }) {
+  decide(state, { type, command_id, account_id, uncounted = 0 }) {
     const is_counted = state.has(command_id);
     if (type === 'bot_command_count:remove')
       return is_counted ? [{ type: 'bot_command_count:removed', command_id, account_id }] : [];
     if (is_counted) return [];
-    if (state.size >= MAX_COMMANDS) throw new DomainError('TOO_MANY_COMMANDS');
+    if (state.size + uncounted >= MAX_COMMANDS) throw new DomainError('TOO_MANY_COMMANDS');
     return [{ type: 'bot_command_count:added', command_id, account_id }];
   },
   evolve(state, { type, command_id }) {

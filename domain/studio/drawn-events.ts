@@ -192,7 +192,7 @@ const MASKED: ReadonlySet<string> = new Set([
   ...['message', 'username', 'display_name', 'reply_to_username', 'user_name', 'title', 'artist'],
 ]);
 
-/** What a page draws, with its texts masked. */
+/** The message of a page with its texts masked. */
 export const maskDrawn = <Drawn extends object>(drawn: Drawn, mask: (text: string) => string): Drawn =>
   Object.fromEntries(
     Object.entries(drawn).map(([name, value]) => [

@@ -1,4 +1,5 @@
 import type { Eraser } from '../../kernel/eraser';
+import { DELETE_USES_OF_PERSON } from '../../services/automation/command-uses';
 
 const TABLES = ['bot_command_user_uses', 'bot_module_acts'];
 
@@ -13,9 +14,9 @@ export const botCommandsEraser: Eraser = {
   },
   async erase({ subject }, { db, subject_keys }) {
     const hash = (await subject_keys.hashesOf([subject])).get(subject)!;
-    let gone = 0;
-    for (const table of TABLES)
-      gone += (await db.query(`delete from ${table} where person = $1 returning 1 as one`, [hash])).length;
+    const uses = await db.query(`${DELETE_USES_OF_PERSON} returning 1 as one`, [hash]);
+    const acts = await db.query('delete from bot_module_acts where person = $1 returning 1 as one', [hash]);
+    const gone = uses.length + acts.length;
     return gone > 0 ? `${gone} cooldowns and warnings erased` : null;
   },
 };

@@ -15,7 +15,7 @@ import { NotSent } from '../../kernel/job';
 import { placesWithBot } from '../../services/automation/account-bots';
 import { expandedText } from '../../services/automation/answer-text';
 import { beforeCall } from '../../services/automation/called';
-import { takeUses } from '../../services/automation/command-uses';
+import { deleteUsesOf, takeUses } from '../../services/automation/command-uses';
 import { effectiveCommand } from '../../services/automation/effective-commands';
 import { isLookedUp, keyOfAuthor, knownFollowers } from '../../services/automation/followers';
 import type { SendResult } from '../../services/chat/send-chat';
@@ -127,13 +127,11 @@ export const botCommandEnds = reactor({
     },
     'bot_command:deleted': ({ command_id }, { cancel, keep }) => {
       cancel(botCommandOwner(command_id));
-      keep('delete from bot_command_uses where command_id = $1', [command_id]);
-      keep('delete from bot_command_user_uses where command_id = $1', [command_id]);
+      for (const statement of deleteUsesOf('command_id')) keep(statement, [command_id]);
     },
     // Each try of a waiting answer finds neither the command nor its channel.
     'account:dissolved': ({ account_id }, { keep }) => {
-      keep('delete from bot_command_uses where account_id = $1', [account_id]);
-      keep('delete from bot_command_user_uses where account_id = $1', [account_id]);
+      for (const statement of deleteUsesOf('account_id')) keep(statement, [account_id]);
     },
   },
 });

@@ -7,7 +7,7 @@ import { readChannelName } from '../connections/channel-names';
 import { accountFlags } from './account-flags';
 import { maskOf } from './masks';
 
-/** What the values of a text are about; a text without a line has no user, arguments and count. */
+/** Subject of the values of a text; a text without a line has no user, arguments and count. */
 export interface TextSubject {
   account_id: string;
   platform: Platform;

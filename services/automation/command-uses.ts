@@ -43,6 +43,7 @@ const WRITE_PERSONS = `
   insert into bot_command_user_uses (account_id, command_id, person, used_at, expires_at)
   select account_id, command_id, person, to_timestamp(last_ms / 1000), to_timestamp(last_ms / 1000 + seconds)
   from json_to_recordset($1::json) n (account_id uuid, command_id uuid, person text, last_ms float8, seconds integer)
+  order by account_id, command_id, person
   on conflict (account_id, command_id, person) do update set used_at = excluded.used_at, expires_at = excluded.expires_at`;
 
 interface Counted extends Pick<CommandUse, 'account_id' | 'command_id'> {
@@ -108,8 +109,37 @@ export async function takeUses(tx: Queryable, uses: readonly CommandUse[]): Prom
   return numbers;
 }
 
-/** Deletes cooldowns of persons that are over. Returns their number. */
+/** Statement that deletes such rows of a table in the order in which {@link takeUses} locks them. */
+const deleting = (table: string, key: string, condition: string): string => `
+  with gone as (select ${key} from ${table} u where ${condition} order by ${key} for update)
+  delete from ${table} u using gone where (${columns('u', key)}) = (${columns('gone', key)})`;
+const columns = (of: string, key: string): string =>
+  key
+    .split(', ')
+    .map((name) => `${of}.${name}`)
+    .join(', ');
+const OF_ACCOUNT = 'account_id, command_id';
+const OF_PERSON = 'account_id, command_id, person';
+
+/** Statements that delete the uses of a command ($1), or of an account ($1), in this order. */
+export const deleteUsesOf = (member: 'command_id' | 'account_id'): readonly string[] => [
+  deleting('bot_command_uses', OF_ACCOUNT, `${member} = $1`),
+  deleting('bot_command_user_uses', OF_PERSON, `${member} = $1`),
+];
+/** Statement that deletes the uses of a person ($1). */
+export const DELETE_USES_OF_PERSON = deleting('bot_command_user_uses', OF_PERSON, 'person = $1');
+
+const ORPHANS = deleting(
+  'bot_command_uses',
+  OF_ACCOUNT,
+  'not exists (select from bot_commands c where c.id = u.command_id)',
+);
+
+/** Deletes cooldowns of persons that are over, and counts of deleted commands. Returns their number. */
 export async function sweepCommandUses(db: Pick<Queryable, 'query'>): Promise<number> {
-  const gone = await db.query('delete from bot_command_user_uses where expires_at < now() returning 1 as one');
-  return gone.length;
+  const over = await db.query(
+    `${deleting('bot_command_user_uses', OF_PERSON, 'expires_at < now()')} returning 1 as one`,
+  );
+  const orphans = await db.query(`${ORPHANS} returning 1 as one`);
+  return over.length + orphans.length;
 }

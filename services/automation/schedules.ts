@@ -1,6 +1,8 @@
 import type { Database, Queryable } from '../../engines/postgres/port';
 import type { JobRequest } from '../../kernel/job';
 
+/** Most transactions of one call. */
+const BATCHES = 100;
 /** Due schedules that one transaction takes. */
 const BATCH = 500;
 
@@ -47,10 +49,19 @@ interface Due {
  * Starts one job for each schedule that is due, in the transaction that moves its due time. A job expires when the next
  * one is due. Returns the number of jobs.
  */
-export async function startDue(
-  db: Database,
-  enqueue: (tx: Queryable, jobs: readonly JobRequest[]) => Promise<void>,
-): Promise<number> {
+export async function startDue(db: Database, enqueue: Enqueue): Promise<number> {
+  let started = 0;
+  for (let batch = 0; batch < BATCHES; batch += 1) {
+    const some = await startSome(db, enqueue);
+    started += some;
+    if (some < BATCH) break;
+  }
+  return started;
+}
+
+type Enqueue = (tx: Queryable, jobs: readonly JobRequest[]) => Promise<void>;
+
+function startSome(db: Database, enqueue: Enqueue): Promise<number> {
   return db.transaction(async (tx) => {
     const due = await tx.query<Due & Record<string, unknown>>(TAKE, [], 'schedules-due');
     const jobs = due.map(({ owner, account_id, job, due_at, next_due_at }) => ({

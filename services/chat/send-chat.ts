@@ -119,7 +119,7 @@ async function sendOnce(
     return { sent: false, error_code: 'send_failed', error, passing: true };
   }
   if (kept !== 'kept') return repeated(services, request, kept);
-  if (platform === 'youtube' && !(await spends(services, speaker))) {
+  if (platform === 'youtube' && !(await spendsOf(services, speaker, { account_id, id }))) {
     await endSend(db, { account_id, id }, 'refused');
     return failed('send_failed', 'The quota of YouTube for messages is used up for now');
   }
@@ -228,6 +228,16 @@ async function paceOf(
   if (user_id === channel_id) return { seconds, messages: privileged };
   const person = await personOf(db, { account_id, platform, platform_user_id: user_id });
   return { seconds, messages: person?.roles.includes('moderator') ? privileged : messages };
+}
+
+/** As {@link spends}; after a failure the send is kept no longer, since no call was made. */
+async function spendsOf(services: SendServices, speaker: Speaker, send: Pick<Send, 'account_id' | 'id'>) {
+  try {
+    return await spends(services, speaker);
+  } catch (error) {
+    await dropSend(services.db, send);
+    throw error;
+  }
 }
 
 const spends = ({ spendYoutube }: SendServices, speaker: Speaker): Promise<boolean> =>

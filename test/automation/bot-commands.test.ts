@@ -158,6 +158,18 @@ describe('commands', () => {
     await wakeups.close();
     await pool.end();
 
+    const insert = `insert into bot_commands (id, account_id, name, name_key, response_type, platforms, min_role,
+        cooldown_global, cooldown_user, discord_form, enabled, created_at, updated_at)
+      values (gen_random_uuid(), $1, 'old', 'old', 'text', '{}', 'everyone', 0, 0, 'both', true, now(), now())`;
+    // A command from before commands were counted.
+    await server.database!.db.query(insert, [account_id]);
+    expect((await stranger.send('POST', PATH, { name: 'more', response_type: 'text', response: 'Hi' })).status).toBe(
+      409,
+    );
+    await server.database!.db.query(`delete from bot_commands where account_id = $1 and name_key = 'old'`, [
+      account_id,
+    ]);
+
     const post = (name: string) =>
       stranger.send('POST', PATH, { name, response_type: 'text', response: 'Hi' }, { 'idempotency-key': name });
     const both = await Promise.all([post('one'), post('two')]);
@@ -569,4 +581,21 @@ describe('lines of a chat', () => {
       );
       return behind.length === 0 ? true : undefined;
     }, 'the lines to be read');
+});
+
+test('operators change no command of a dissolved account', async () => {
+  const made = await stranger.send('POST', PATH, { name: 'left', response_type: 'text', response: 'Hi' });
+  const { id } = made.body.data;
+  const { account_id } = server.credentials.other;
+  const [account] = await server.database!.db.query<{ name: string }>('select name from accounts where id = $1', [
+    account_id,
+  ]);
+  const dissolved = await stranger.send('DELETE', `/v1/accounts/${account_id}`, { confirm_name: account!.name });
+  expect(dissolved.status).toBe(200);
+  const path = `/v1/admin/bot-commands/${id}`;
+  await eventually(
+    async () => ((await owner.send('PATCH', path, { response: 'x' })).status === 404 ? true : undefined),
+    'the end of the account',
+  );
+  expect(await remove(path)).toBe(404);
 });

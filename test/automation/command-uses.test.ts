@@ -1,6 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type { Queryable } from '../../engines/postgres/port';
-import { takeUses } from '../../services/automation/command-uses';
+import { NotSent } from '../../kernel/job';
+import { beforeCall } from '../../services/automation/called';
+import { deleteUsesOf, sweepCommandUses, takeUses } from '../../services/automation/command-uses';
+import { startDue } from '../../services/automation/schedules';
 import { type TestDatabase, testDatabase } from '../support/database';
 
 let t: TestDatabase;
@@ -27,4 +30,43 @@ test('a use of a command whose counts are deleted meanwhile is refused, the othe
     },
   });
   expect(await t.db.transaction((tx) => takeUses(deleting(tx), [deleted, other]))).toEqual([null, 2]);
+});
+
+test('counts of deleted commands are swept, and uses end with their command and account', async () => {
+  const [orphan, kept, other] = [use(60), use(60), use(60)];
+  await take(orphan, kept, other);
+  await t.db.query(
+    `insert into bot_commands (id, account_id, name, name_key, response_type, platforms, min_role, cooldown_global,
+       cooldown_user, discord_form, enabled, created_at, updated_at)
+     select id::uuid, null, id, id, 'text', '{}', 'everyone', 0, 0, 'both', true, now(), now()
+     from unnest($1::text[]) id`,
+    [[kept.command_id, other.command_id]],
+  );
+  // Their cooldowns of 1970 are over.
+  expect(await sweepCommandUses(t.db)).toBeGreaterThanOrEqual(4);
+  const left = () => t.db.query('select command_id from bot_command_uses order by 1');
+  expect(await left()).toEqual([kept, other].map(({ command_id }) => ({ command_id })).sort(byId));
+  for (const statement of deleteUsesOf('command_id')) await t.db.query(statement, [kept.command_id]);
+  expect(await left()).toEqual([{ command_id: other.command_id }]);
+  for (const statement of deleteUsesOf('account_id')) await t.db.query(statement, [other.account_id]);
+  expect(await left()).toEqual([]);
+});
+const byId = (one: { command_id: string }, other: { command_id: string }) =>
+  one.command_id < other.command_id ? -1 : 1;
+
+test('all due schedules are started in one call', async () => {
+  await t.db.query(
+    `insert into account_schedules (owner, account_id, job, interval_seconds, next_due_at)
+     select 'owner-' || n, gen_random_uuid(), 'job', 60, now() - interval '1 second' from generate_series(1, 1100) n`,
+  );
+  const keys = new Set<string>();
+  const started = await startDue(t.db, async (_tx, jobs) => jobs.forEach(({ key }) => keys.add(key)));
+  expect([started, keys.size]).toEqual([1_100, 1_100]);
+});
+
+test('an engine that is unavailable before a call is a reason to try again, a mistake is none', async () => {
+  const failing = (error: Error) => beforeCall(() => Promise.reject(error));
+  const lost = Object.assign(new Error('lost'), { code: '08006' });
+  await expect(failing(lost)).rejects.toBeInstanceOf(NotSent);
+  await expect(failing(new TypeError('no'))).rejects.toBeInstanceOf(TypeError);
 });
