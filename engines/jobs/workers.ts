@@ -40,7 +40,7 @@ const MAX_NUDGED = 10;
  */
 export class Workers implements JobWorkers {
   private readonly running = new Map<string, AbortController>();
-  private readonly lanes = new Lanes();
+  private readonly lanes: Lanes;
   private readonly stopping = new AbortController();
   private pool: WorkerPool | undefined;
   private lost_at: number | null = null;
@@ -52,6 +52,7 @@ export class Workers implements JobWorkers {
     private readonly deps: WorkersDeps,
     private readonly options: WorkOptions,
   ) {
+    this.lanes = new Lanes(options.concurrency);
     this.timer = setInterval(() => this.beat(), deps.beat_ms);
     this.timer.unref();
     this.ended = this.run();

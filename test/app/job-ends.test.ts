@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { Lanes } from '../../engines/jobs/lanes';
 import { createPrometheusMetrics } from '../../engines/metrics/prometheus';
 import { job, NotSent, OutcomeUnknown, type JobDeclaration } from '../../kernel/job';
 import { type TestDatabase, testDatabase } from '../support/database';
@@ -214,4 +215,15 @@ test('a job that ends after an unknown outcome declares its effect', () => {
   expect(() => job({ name: 'x', payload: {}, after_unknown: 'end', run })).toThrow('declares onUnknown');
   const onUnknown = () => async () => undefined;
   expect(() => job({ name: 'x', payload: {}, after_unknown: 'repeat', run, onUnknown })).toThrow('declares onUnknown');
+});
+
+test('ten busy lanes leave a place for an eleventh', () => {
+  const lanes = new Lanes(40);
+  const busy = Array.from({ length: 10 }, (_, n) => `lane-${n}`);
+  const entered = busy.flatMap((lane) => Array.from({ length: 5 }, () => lanes.enter(lane)).filter(Boolean));
+  expect(entered.length).toBeLessThan(40);
+  expect(lanes.enter('eleventh')).toBe(true);
+  expect(lanes.full()).toEqual(expect.arrayContaining(busy));
+  for (const lane of busy.slice(1)) while (lanes.full().includes(lane)) lanes.leave(lane);
+  expect(lanes.enter('twelfth')).toBe(true);
 });
