@@ -13,6 +13,7 @@ import type { PersonHere } from '../services/chat/person-profiles';
 import type { ModerationRequest, ModerationResult } from '../services/chat/moderate-chat';
 import type { AnnouncementRequest, SendRequest, SendResult } from '../services/chat/send-chat';
 import type { ShoutOutRequest } from '../services/chat/shout-out';
+import type { DiscordPostRequest, DiscordPostResult } from '../services/connections/discord-posts';
 import type { VendorConnections } from '../services/connections/vendor-connections';
 
 /** Calls to the chats of accounts, in a process that runs jobs. */
@@ -29,6 +30,8 @@ export interface ChatCalls {
   moderate(actor: string, request: ModerationRequest): Promise<ModerationResult>;
   /** Most characters (code points) of a message. */
   maxCharacters(platform: Platform): number;
+  /** As `postToDiscord`. */
+  postDiscord(request: DiscordPostRequest): Promise<DiscordPostResult>;
   /** Fetches details of a person, unless they are fresh. */
   enrich(person: PersonHere): Promise<void>;
 }

@@ -17,7 +17,7 @@ const noCall = (): never => {
   throw new Error('a command of the command line calls no chat');
 };
 const NO_CHATS: ChatCalls = {
-  ...{ send: noCall, announce: noCall, shoutOut: noCall, moderate: noCall },
+  ...{ send: noCall, announce: noCall, shoutOut: noCall, moderate: noCall, postDiscord: noCall },
   ...{ maxCharacters: noCall, enrich: noCall },
 };
 

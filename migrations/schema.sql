@@ -832,6 +832,17 @@ create table discord_guilds (
 );
 CREATE INDEX discord_guilds_account ON public.discord_guilds USING btree (account_id);
 
+create table discord_posts (
+  account_id uuid not null,
+  id uuid not null,
+  status text not null default 'asked'::text,
+  message_id text,
+  asked_at timestamp with time zone not null default clock_timestamp(),
+  constraint discord_posts_pkey PRIMARY KEY (account_id, id),
+  constraint discord_posts_status_check CHECK ((status = ANY (ARRAY['asked'::text, 'sent'::text, 'refused'::text, 'unknown'::text])))
+);
+CREATE INDEX discord_posts_asked ON public.discord_posts USING btree (asked_at);
+
 create table discord_routes (
   route text not null,
   bucket text not null,

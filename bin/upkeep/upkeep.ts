@@ -1,6 +1,7 @@
 import { dropAbandonedProfiles } from '../../services/identity/abandoned-profiles';
 import { sweepCommandUses } from '../../services/automation/command-uses';
 import { sweepActs } from '../../services/automation/warnings';
+import { sweepDiscordPosts } from '../../services/connections/discord-posts';
 import { sweepDiscordBuckets } from '../../services/connections/discord-buckets';
 import type { SecretBox } from '../../privacy/secrets/port';
 import { keepIdentities } from '../../services/chat/identities';
@@ -79,6 +80,7 @@ export function upkeep(parts: UpkeepParts): JobDeclaration[] {
     every(HOUR_MS, 'chat-sends', () => sweepSends(db)),
     every(HOUR_MS, 'bot-command-cooldowns', () => sweepCommandUses(db)),
     every(HOUR_MS, 'bot-module-acts', () => sweepActs(db)),
+    every(HOUR_MS, 'discord-posts', () => sweepDiscordPosts(db)),
     every(DAY_MS, 'discord-buckets', () => sweepDiscordBuckets(db)),
     every(HOUR_MS, 'chat-identities', (signal) => keepIdentities({ db, secrets }, signal)),
     every(HOUR_MS, 'profile-cooldowns', () => sweepRefreshes(db)),

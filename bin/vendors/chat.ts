@@ -5,6 +5,7 @@ import { createPersonalTexts } from '../../privacy/subject-keys/texts';
 import { causeOf } from '../../services/chat/causes';
 import { moderateChat } from '../../services/chat/moderate-chat';
 import { enrich } from '../../services/chat/person-profiles';
+import { postToDiscord } from '../../services/connections/discord-posts';
 import { createProfileBreakers } from '../../services/chat/profile-breakers';
 import { announce, sendChat } from '../../services/chat/send-chat';
 import { shoutOut } from '../../services/chat/shout-out';
@@ -35,6 +36,7 @@ export const chatCallsOf = (
     shoutOut: (request) => shoutOut(services, request),
     moderate: (actor, request) => moderateChat(services, causeOf(services, actor, request.act_id), request),
     maxCharacters: (platform) => chat.chat.get(platform)!.max_characters,
+    postDiscord: (request) => postToDiscord(services, request),
     enrich: (person) => enrich(services, person, false),
   };
 };

@@ -1,5 +1,7 @@
+import { randomUUID } from 'node:crypto';
+import { feedText, mirrorText, personName } from '../../domain/connections/discord-posts';
 import { startServer, type TestServer } from '../support/server';
-import { ApiClient } from '../support/vendor-cloud';
+import { ApiClient, eventually, VendorCloud } from '../support/vendor-cloud';
 import { FakeDiscord } from '../vendors/discord-cloud';
 
 const WEB = 'https://app.example';
@@ -113,4 +115,116 @@ test('strangers reach no server of the account, and an unreachable Discord is no
   expect((await nobody.get(PATH)).status).toBe(401);
   discord.fail({ path: `/api/v10/guilds/${GUILD}/channels`, status: 500 });
   expect((await owner.get(`${PATH}/channels`)).status).toBe(503);
+});
+
+test('texts of posts name their person, without a meaning for Discord', () => {
+  const raw = JSON.stringify({ follower: { user_id: 7, username: 'a*da @everyone' } });
+  expect(personName(raw)).toBe('a*da @everyone');
+  expect([personName('[]'), personName('"[erased]"')]).toEqual([null, null]);
+  const post = { name: personName(raw), platform: 'kick', type: 'kick:gift_sub' };
+  expect(feedText(post)).toBe('**a\\*da \\@everyone** · gift sub (kick)');
+  expect(feedText({ ...post, name: null })).toBe('gift sub (kick)');
+  expect([...mirrorText({ ...post, text: '😀'.repeat(3_000) })]).toHaveLength(2_000);
+});
+
+describe('posts', () => {
+  const FEED = '11';
+  const MIRROR = '12';
+  const LIVE = '14';
+  const texts = (channel: string) => discord.rest.textOf(channel);
+  let vendors: VendorCloud;
+  let chatter = 500;
+  const kick = () => Number(server.credentials.connections.kick.platform_channel_id);
+  const say = (content: string, more: object = {}, message_id = randomUUID()) => {
+    const sender = { user_id: (chatter += 1), username: 'ada_l', is_anonymous: false, is_verified: false };
+    const body = {
+      ...{ message_id, broadcaster: { user_id: kick(), username: 'lumio_demo' }, emotes: [] },
+      ...{ sender, content, created_at: new Date().toISOString(), ...more },
+    };
+    return vendors.kick('chat.message.sent', Buffer.from(JSON.stringify(body)), message_id);
+  };
+  const live = (id: string, started_at: string) => {
+    const broadcaster = { user_id: kick(), username: 'lumio_demo' };
+    const body = { broadcaster, is_live: true, title: 'Chess', started_at, ended_at: null };
+    return vendors.kick('livestream.status.updated', Buffer.from(JSON.stringify(body)), id);
+  };
+
+  beforeAll(async () => {
+    vendors = new VendorCloud(server.base_url, server.credentials);
+    discord.rest.channels.get(GUILD)!.push({ id: LIVE, name: 'live', type: 0, position: 3 });
+    await owner.send('PATCH', PATH, { settings: { live_message: 'Now: {{title}} on {{platform}}' } });
+    for (const [feature, channel_id] of [
+      ['event_feed', FEED],
+      ['chat_mirror', MIRROR],
+      ['live_notification', LIVE],
+    ] as const)
+      expect((await owner.send('PUT', `${PATH}/channels/${feature}`, { channel_id })).status).toBe(200);
+  });
+
+  test('a follow, a line and a broadcast appear once each, and ping nobody', async () => {
+    const ids = [randomUUID(), randomUUID(), randomUUID()] as const;
+    const started_at = new Date(Date.now() - 1_000).toISOString();
+    for (let time = 0; time < 2; time += 1) {
+      await vendors.kickFollow(77, ids[0]);
+      await say('Hello @everyone', {}, ids[1]);
+      await live(ids[2], started_at);
+    }
+    await live(randomUUID(), started_at);
+    await eventually(async () => texts(LIVE)[0], 'the broadcast to be posted');
+    await eventually(async () => texts(MIRROR)[0], 'the line to be posted');
+    await eventually(async () => texts(FEED).find((text) => text.includes('viewer')), 'the follow to be posted');
+    // Later causes are posted after earlier ones.
+    await vendors.kickFollow(78);
+    await say('last');
+    await eventually(async () => texts(FEED).filter((text) => text.includes('follower'))[1], 'the next follow');
+    await eventually(async () => texts(MIRROR)[1], 'the next line');
+    expect(texts(LIVE)).toEqual(['Now: Chess on kick']);
+    expect(texts(MIRROR)).toEqual([
+      expect.stringMatching(/^\*\*ada\\_l\*\* \(kick\): Hello @everyone$/),
+      expect.stringContaining('last'),
+    ]);
+    expect(texts(FEED).filter((text) => text.includes('follower'))).toEqual([
+      '**viewer\\_77** · follower (kick)',
+      '**viewer\\_78** · follower (kick)',
+    ]);
+    for (const { allowed_mentions } of discord.rest.posted) expect(allowed_mentions).toMatchObject({ parse: [] });
+    expect(discord.rest.exceeded).toBe(0);
+  });
+
+  test('a post without an answer is made once, and its outcome stored', async () => {
+    const path = `/api/v10/channels/${MIRROR}/messages`;
+    discord.fail({ path, status: 'cut' });
+    const before = discord.asked(path);
+    await say('cut');
+    const { account_id } = server.credentials;
+    await eventually(async () => {
+      const rows = await server.database!.db.query(
+        `select 1 from discord_posts where account_id = $1 and status = 'unknown'`,
+        [account_id],
+      );
+      return rows[0];
+    }, 'the unknown outcome to be stored');
+    await say('after');
+    await eventually(async () => texts(MIRROR).find((text) => text.endsWith('after')), 'the next line');
+    expect(discord.asked(path)).toBe(before + 2);
+  });
+
+  test('old records, other types than those of the feed, and ended uses post nothing', async () => {
+    const [feed, mirror] = [texts(FEED).length, texts(MIRROR).length];
+    await owner.send('PATCH', PATH, { settings: { event_types: ['kick:subscription'] } });
+    const old = new Date(Date.now() - 6 * 60_000).toISOString();
+    await say('too old', { created_at: old });
+    await vendors.kickFollow(79);
+    await owner.send('POST', '/v1/events/test', { event_type: 'kick:follower' });
+    await say('fresh');
+    await eventually(async () => texts(MIRROR)[mirror], 'the fresh line');
+    expect(texts(MIRROR).slice(mirror)).toEqual([expect.stringContaining('fresh')]);
+    await owner.send('DELETE', `${PATH}/channels/chat_mirror`, undefined);
+    await owner.send('PATCH', PATH, { settings: {} });
+    await say('unseen');
+    await vendors.kickFollow(80);
+    await eventually(async () => texts(FEED)[feed], 'the follow of a feed of all types');
+    expect(texts(FEED).slice(feed)).toEqual(['**viewer\\_80** · follower (kick)']);
+    expect(texts(MIRROR)).toHaveLength(mirror + 1);
+  });
 });

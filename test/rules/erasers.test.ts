@@ -120,6 +120,7 @@ const NOTHING_PERSONAL: Readonly<Record<string, readonly string[]>> = {
     'channel_status',
     'discord_guild_channels',
     'discord_guilds',
+    'discord_posts',
     'discord_slash_commands',
     'live_session_figures',
     'public_channels',
