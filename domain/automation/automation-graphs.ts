@@ -74,14 +74,16 @@ export function configProblem(config: unknown, type: NodeType, may_lack = false)
 
 /** The config's schema without the members that exports leave out being required. */
 const lacking = ({ config, private_members }: NodeType): z.ZodType =>
-  z.strictObject(
-    Object.fromEntries(
-      Object.entries(config.shape).map(([name, member]) => [
-        name,
-        private_members.includes(name) ? z.optional(member) : member,
-      ]),
-    ),
-  );
+  private_members.length === 0
+    ? config
+    : z.strictObject(
+        Object.fromEntries(
+          Object.entries(config.shape).map(([name, member]) => [
+            name,
+            private_members.includes(name) ? z.optional(member) : member,
+          ]),
+        ),
+      );
 
 /** Nodes whose configs lack members that they need. */
 export const incompleteNodes = ({ nodes }: Graph): string[] =>

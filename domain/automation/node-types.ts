@@ -1,6 +1,7 @@
 import * as actions from './nodes/actions';
 import * as conditions from './nodes/conditions';
 import type { NodeType } from './nodes/node-type';
+import * as schedules from './nodes/schedules';
 import * as triggers from './nodes/triggers';
 
 const isNodeType = (value: unknown): value is NodeType =>
@@ -8,7 +9,7 @@ const isNodeType = (value: unknown): value is NodeType =>
 
 /** Types of nodes by their names. A file of `nodes/` is registered here; extensions register theirs at the start. */
 export const NODE_TYPES: ReadonlyMap<string, NodeType> = new Map(
-  [triggers, conditions, actions]
+  [triggers, schedules, conditions, actions]
     .flatMap((file) => Object.values(file) as unknown[])
     .filter(isNodeType)
     .map((one) => [one.type, one]),

@@ -32,6 +32,7 @@ const NOTHING_PERSONAL: Readonly<Record<string, readonly string[]>> = {
     'active_service_keys',
     'account_roles',
     'account_schedules',
+    'automation_schedules',
     'admin_roles',
     'bot_command_uses',
     'bot_connections',

@@ -32,18 +32,29 @@ interface Options<Shape extends z.core.$ZodShape> {
   summary: string;
   config?: Shape;
   references?: { [Member in keyof Shape]?: ReferenceKind };
+  /** Problem of several members together; null of a valid config. */
+  check?: (config: z.output<z.ZodObject<Shape>>) => string | null;
   /** Default: the members of `references`. */
   private_members?: readonly (keyof Shape & string)[];
+}
+
+function checked<Shape extends z.core.$ZodShape>(shape: Shape, check: Options<Shape>['check']) {
+  const config = z.strictObject(shape);
+  if (check === undefined) return config;
+  return config.superRefine((value, context) => {
+    const message = check(value as z.output<z.ZodObject<Shape>>);
+    if (message !== null) context.addIssue({ code: 'custom', message });
+  });
 }
 
 const declared =
   (family: Family) =>
   <const Name extends string, const Shape extends z.core.$ZodShape>(
     name: Name,
-    { summary, config, references = {}, private_members = [] }: Options<Shape>,
+    { summary, config, check, references = {}, private_members = [] }: Options<Shape>,
   ) => ({
     type: `${family}:${name}` as const,
-    ...{ family, summary, config: z.strictObject((config ?? {}) as Shape), outputs: OUTPUTS[family] },
+    ...{ family, summary, config: checked((config ?? {}) as Shape, check), outputs: OUTPUTS[family] },
     references: references as Readonly<Record<string, ReferenceKind>>,
     private_members: [...new Set([...Object.keys(references), ...private_members])],
   });
