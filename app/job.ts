@@ -14,6 +14,7 @@ import type { ModerationRequest, ModerationResult } from '../services/chat/moder
 import type { AnnouncementRequest, SendRequest, SendResult } from '../services/chat/send-chat';
 import type { ShoutOutRequest } from '../services/chat/shout-out';
 import type { DiscordPostRequest, DiscordPostResult } from '../services/connections/discord-posts';
+import type { WebhookCalls } from '../services/automation/webhooks';
 import type { VendorConnections } from '../services/connections/vendor-connections';
 
 /** Calls to the chats of accounts, in a process that runs jobs. */
@@ -57,6 +58,8 @@ export interface JobTools {
   live: LiveMessages;
   /** Calls to the chats of accounts. */
   chats: ChatCalls;
+  /** Sends signed webhooks of automations. */
+  webhooks: WebhookCalls;
   /** Opens personal texts of rows. */
   texts: PersonalTexts;
   log: Logger;

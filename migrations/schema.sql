@@ -260,6 +260,17 @@ create table audit_log_targets (
   constraint audit_log_targets_pkey PRIMARY KEY (chain, kind, id, part)
 );
 
+create table automation_schedules (
+  automation_id uuid not null,
+  node_id uuid not null,
+  account_id uuid not null,
+  schedule json not null,
+  next_due_at timestamp with time zone not null,
+  constraint automation_schedules_pkey PRIMARY KEY (automation_id, node_id)
+);
+CREATE INDEX automation_schedules_account ON public.automation_schedules USING btree (account_id);
+CREATE INDEX automation_schedules_due ON public.automation_schedules USING btree (next_due_at);
+
 create table automation_triggers (
   automation_id uuid not null,
   node_id uuid not null,
@@ -283,6 +294,30 @@ create table automation_variables (
   constraint automation_variables_pkey PRIMARY KEY (account_id, name)
 );
 CREATE INDEX automation_variables_person ON public.automation_variables USING btree (person) WHERE (person IS NOT NULL);
+
+create table automation_webhook_failures (
+  automation_id uuid not null,
+  account_id uuid not null,
+  failing_since timestamp with time zone not null,
+  last_failed_at timestamp with time zone not null,
+  constraint automation_webhook_failures_pkey PRIMARY KEY (automation_id)
+);
+CREATE INDEX automation_webhook_failures_account ON public.automation_webhook_failures USING btree (account_id);
+CREATE INDEX automation_webhook_failures_since ON public.automation_webhook_failures USING btree (failing_since);
+
+create table automation_webhook_secrets (
+  automation_id uuid not null,
+  secret_hash text not null,
+  account_id uuid not null,
+  sealed text not null,
+  created_at timestamp with time zone not null default clock_timestamp(),
+  active_since timestamp with time zone,
+  ends_at timestamp with time zone,
+  constraint automation_webhook_secrets_pkey PRIMARY KEY (automation_id, secret_hash)
+);
+CREATE INDEX automation_webhook_secrets_account ON public.automation_webhook_secrets USING btree (account_id);
+CREATE UNIQUE INDEX automation_webhook_secrets_present ON public.automation_webhook_secrets
+  USING btree (automation_id) WHERE ((active_since IS NOT NULL) AND (ends_at IS NULL));
 
 create table automations (
   id uuid not null,

@@ -14,6 +14,7 @@ import { reapplyErasures } from '../../privacy/erasure/noted-erasures';
 import { indexAll } from '../../maintenance/archive/subject-index';
 import { createPersonalTexts } from '../../privacy/subject-keys/texts';
 import { startDue } from '../../services/automation/schedules';
+import { createWebhookCalls, disableFailing } from '../../services/automation/webhooks';
 import { actingForJob } from '../../reactors/runtime/acting';
 import { createJobs, type Jobs } from '../../reactors/runtime/jobs';
 import { archiving } from './archiving';
@@ -63,18 +64,21 @@ export function openJobs(
       return started;
     };
     own.push(periodic({ name: 'due-schedules', every_ms: DUE_MS, timeout_ms: 60_000, run: start }));
+    own.push(recurring(HOUR_MS / 4, 'webhook-failures', () => disableFailing({ db, events }), log));
     own.push(recurring(HOUR_MS / 4, 'reconnect-flags', () => clearStaleFlags({ db, events }), log));
   }
   if (has('projector') && settings.archive.enabled) own.push(archiving(settings, engines, log, metrics));
   const declared = [...JOBS, ...(own as JobDeclaration<JobTools>[])];
   const names = [...(has('worker') ? JOBS : []), ...own].map(({ name }) => name);
   const erasing = erasingOn(engines);
+  const http = openHttp(deps);
   const services: Omit<JobTools, 'act'> = {
     db: engines.db,
     records: engines.records,
     live: liveOf(engines, metrics),
     blobs: engines.blobs,
-    http: openHttp(deps),
+    http,
+    webhooks: createWebhookCalls({ db: engines.db, secrets: engines.secrets, http }),
     log,
     connections,
     chats,

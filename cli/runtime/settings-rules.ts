@@ -2,7 +2,7 @@ import { isIP } from 'node:net';
 import type { Settings } from '../../kernel/settings/settings';
 import { environmentName, SettingsError } from '../../kernel/settings/error';
 import { trustedProxies } from '../../api/http/requests/client-ip';
-import { isOwnName, isPublic } from '../../vendors/http/addresses';
+import { isOwnName, isPublic } from '../../lib/net/public-addresses';
 
 /** Checks rules across several settings, or beyond the schema. @throws SettingsError naming the key */
 export function contradictions(settings: Settings): void {

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { command, conflict, del, feature, invalid, notFound, patch, permission, post, put } from '../../app/operation';
 import type { Refuse } from '../../app/operation';
+import type { Services } from '../../app/services';
 import { GraphEdge, GraphNode, type Graph, graphProblem } from '../../domain/automation/automation-graphs';
 import { MAX_AUTOMATIONS } from '../../domain/automation/automation-counts';
 import {
@@ -11,7 +12,6 @@ import {
   SECOND_RUNS,
 } from '../../domain/automation/automations';
 import { NODE_TYPES } from '../../domain/automation/node-types';
-import type { Queryable } from '../../engines/postgres/port';
 import { automationCountWrites } from '../../services/automation/automation-counts';
 import { missingReference } from '../../services/automation/references';
 import { Automation, shownAutomation } from '../../views/automation/automations';
@@ -129,8 +129,12 @@ function graphOf({ nodes, edges }: GraphInput): Graph {
 }
 
 /** Problem of a graph, or of the things of the account that it names; null without one. */
-async function problemOf(db: Queryable, account_id: string, graph: Graph): Promise<string | null> {
-  const problem = graphProblem(graph);
+async function problemOf(
+  { db, settings }: Pick<Services, 'db' | 'settings'>,
+  account_id: string,
+  graph: Graph,
+): Promise<string | null> {
+  const problem = graphProblem(graph, { allow_loopback: settings.outgoing.allow_loopback });
   if (problem !== null) return problem;
   const missing = await missingReference(db, account_id, graph);
   return missing === undefined ? null : `node ${missing.node_id}: the account has no ${missing.kind} ${missing.id}`;
@@ -152,10 +156,10 @@ export const replaceAutomationGraph = command({
     .meta({ id: 'ReplaceAutomationGraphInput' }),
   output: Automation,
   errors: { ...NOT_FOUND, ...BAD_GRAPH, STALE_REVISION: conflict('The graph was replaced meanwhile: read it again') },
-  async run({ input: { id, revision, ...input }, caller: { account_id }, act, refuse }, { db }) {
+  async run({ input: { id, revision, ...input }, caller: { account_id }, act, refuse }, services) {
     const graph = graphOf(input);
     const precondition = ownedBy(account_id, refuse);
-    const problem = await problemOf(db, account_id, graph);
+    const problem = await problemOf(services, account_id, graph);
     const { state } = await act(
       automation,
       automationStream(id),

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { wait } from './nodes/actions';
 import type { NodeType, ReferenceKind } from './nodes/node-type';
 import { NODE_TYPES } from './node-types';
+import { webhookUrlProblem } from './webhooks';
 
 /** Nodes of a graph. */
 export const MAX_NODES = 200;
@@ -36,10 +37,15 @@ export type GraphProblem = string;
 interface CheckOptions {
   /** Accepts nodes without the members that exports leave out. */
   may_lack?: boolean;
+  /** Accepts addresses of this machine and of private networks. */
+  allow_loopback?: boolean;
 }
 
 /** First problem of a graph; null of a valid one. Source: spec extra-facts §16. */
-export function graphProblem(graph: Graph, { may_lack = false }: CheckOptions = {}): GraphProblem | null {
+export function graphProblem(
+  graph: Graph,
+  { may_lack = false, allow_loopback = false }: CheckOptions = {},
+): GraphProblem | null {
   const { nodes, edges } = graph;
   if (nodes.length > MAX_NODES) return `a graph has at most ${MAX_NODES} nodes`;
   if (Buffer.byteLength(JSON.stringify({ nodes, edges })) > MAX_GRAPH_BYTES)
@@ -49,7 +55,7 @@ export function graphProblem(graph: Graph, { may_lack = false }: CheckOptions = 
     if (types.has(node.id)) return `node ${node.id}: the id is repeated`;
     const type = NODE_TYPES.get(node.type);
     if (type === undefined) return `node ${node.id}: there is no type ${node.type}`;
-    const problem = configProblem(node.config, type, may_lack);
+    const problem = configProblem(node.config, type, may_lack) ?? addressProblem(type, node.config, allow_loopback);
     if (problem !== null) return `node ${node.id}: ${problem}`;
     types.set(node.id, type);
   }
@@ -61,6 +67,20 @@ export function graphProblem(graph: Graph, { may_lack = false }: CheckOptions = 
     if (target.family === 'trigger') return `node ${to}: no edge leads into a trigger`;
   }
   return unreached(graph, types) ?? cycle(graph);
+}
+
+/** Problem of an address that a config calls; null without one. */
+export function addressProblem(
+  { addresses }: NodeType,
+  config: Readonly<Record<string, unknown>>,
+  allow_loopback: boolean,
+): GraphProblem | null {
+  for (const member of addresses) {
+    const address = config[member];
+    const problem = typeof address === 'string' ? webhookUrlProblem(address, allow_loopback) : null;
+    if (problem !== null) return `config.${member}: ${problem}`;
+  }
+  return null;
 }
 
 /** Problem of the config of a node of this type; null of a valid one. */

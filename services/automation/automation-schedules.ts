@@ -1,6 +1,6 @@
 import type { Graph } from '../../domain/automation/automation-graphs';
 import { onSchedule } from '../../domain/automation/nodes/schedules';
-import { nextDue, type Schedule, scheduleOf } from '../../domain/automation/schedule-times';
+import { nextDue, type Schedule, scheduleOf } from '../../domain/automation/nodes/schedule-times';
 import type { Database, Queryable } from '../../engines/postgres/port';
 
 /** Due schedules that one transaction takes. */

@@ -104,6 +104,7 @@ describe('reactors', () => {
           live: undefined as never,
           chats: undefined as never,
           texts: undefined as never,
+          webhooks: undefined as never,
         },
       },
       log,

@@ -1,4 +1,4 @@
-import { nextDue, type Schedule, scheduleOf } from '../../domain/automation/schedule-times';
+import { nextDue, type Schedule, scheduleOf } from '../../domain/automation/nodes/schedule-times';
 
 /** The next due times after an instant. */
 function due(schedule: Schedule, from: string, count: number): string[] {

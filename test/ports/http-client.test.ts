@@ -4,7 +4,7 @@ import { createServer as createTcp, type AddressInfo, type Socket } from 'node:n
 import { gzipSync } from 'node:zlib';
 import { NotSent, OutcomeUnknown } from '../../kernel/job';
 import { createPrometheusMetrics } from '../../engines/metrics/prometheus';
-import { isPublic } from '../../vendors/http/addresses';
+import { isPublic } from '../../lib/net/public-addresses';
 import { createHttpClients } from '../../vendors/http/client';
 import { HttpFailed, type HttpClient, type HttpClients } from '../../vendors/http/port';
 import { retryAfterMs } from '../../vendors/http/retry-after';

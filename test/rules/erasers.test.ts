@@ -33,6 +33,7 @@ const NOTHING_PERSONAL: Readonly<Record<string, readonly string[]>> = {
     'account_roles',
     'account_schedules',
     'automation_schedules',
+    'automation_webhook_failures',
     'admin_roles',
     'bot_command_uses',
     'bot_connections',
@@ -146,6 +147,7 @@ const NOTHING_PERSONAL: Readonly<Record<string, readonly string[]>> = {
   'counts of a channel': COUNTS,
   'sealed: unreadable without a key of ours': [
     'app_secrets',
+    'automation_webhook_secrets',
     'channel_handles',
     'channel_names',
     'connection_grants',

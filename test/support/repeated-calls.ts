@@ -143,6 +143,7 @@ export const CALLS: Readonly<Record<string, Call>> = {
   deleteBotModule: { input: () => ({ name: 'timed_messages' }) },
   setAutomationVariable: { input: () => ({ name: 'walked', type: 'number', value: 1 }) },
   deleteAutomationVariable: { input: () => ({ name: 'needless' }) },
+  rotateAutomationWebhookSecret: { input: id('automation'), ...NOT_SHOWN },
   createReward: { input: () => ({ platform: 'twitch', title: 'Hug' }) },
   updateReward: { input: id('reward', { title: 'Renamed' }) },
   deleteReward: { input: id('needless_reward') },

@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
 import { NotSent } from '../../kernel/job';
-import { isOwnName, isPublic } from './addresses';
+import { isOwnName, isPublic } from '../../lib/net/public-addresses';
 
 export interface Rules {
   hosts: readonly string[];
@@ -33,6 +33,7 @@ export function destination(address: string | URL, { hosts, allow_loopback }: Ru
 function matches(allowed: string, host: string, port: string): boolean {
   const { name, wanted } = partsOf(allowed);
   if (port !== wanted) return false;
+  if (name === '*') return true;
   return name.startsWith('*.') ? host.endsWith(name.slice(1)) && host.length > name.length - 1 : host === name;
 }
 

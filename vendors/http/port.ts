@@ -95,7 +95,8 @@ export interface HttpClient {
 export interface HttpClients {
   /**
    * @param name in metrics and traces, a vendor's slug
-   * @param hosts exact (`api.example.com`), or all below one (`*.example.com`); with a port where it is not 443
+   * @param hosts exact (`api.example.com`), or all below one (`*.example.com`), or every public one (`*`); with
+   * a port where it is not 443
    */
   client(name: string, hosts: readonly string[]): HttpClient;
   close(): Promise<void>;

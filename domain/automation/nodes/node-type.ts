@@ -26,6 +26,8 @@ export interface NodeType {
   references: Readonly<Record<string, ReferenceKind>>;
   /** Members of the config that exports leave out: ids, secrets and addresses. */
   private_members: readonly string[];
+  /** Members of the config that are addresses outside. */
+  addresses: readonly string[];
 }
 
 interface Options<Shape extends z.core.$ZodShape> {
@@ -36,6 +38,7 @@ interface Options<Shape extends z.core.$ZodShape> {
   check?: (config: z.output<z.ZodObject<Shape>>) => string | null;
   /** Default: the members of `references`. */
   private_members?: readonly (keyof Shape & string)[];
+  addresses?: readonly (keyof Shape & string)[];
 }
 
 function checked<Shape extends z.core.$ZodShape>(shape: Shape, check: Options<Shape>['check']) {
@@ -51,12 +54,13 @@ const declared =
   (family: Family) =>
   <const Name extends string, const Shape extends z.core.$ZodShape>(
     name: Name,
-    { summary, config, check, references = {}, private_members = [] }: Options<Shape>,
+    { summary, config, check, references = {}, private_members = [], addresses = [] }: Options<Shape>,
   ) => ({
     type: `${family}:${name}` as const,
     ...{ family, summary, config: checked((config ?? {}) as Shape, check), outputs: OUTPUTS[family] },
     references: references as Readonly<Record<string, ReferenceKind>>,
-    private_members: [...new Set([...Object.keys(references), ...private_members])],
+    private_members: [...new Set([...Object.keys(references), ...private_members, ...addresses])],
+    addresses,
   });
 
 export const trigger = declared('trigger');

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { MAX_INTERVAL_SECONDS, MIN_INTERVAL_SECONDS, scheduleOf } from '../schedule-times';
+import { MAX_INTERVAL_SECONDS, MIN_INTERVAL_SECONDS, scheduleOf } from './schedule-times';
 import { trigger } from './node-type';
 
 export const onSchedule = trigger('schedule', {
