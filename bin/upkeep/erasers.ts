@@ -7,6 +7,7 @@ import { destroyKeys, destroyKeysOf } from '../../privacy/subject-keys/transfer'
 import type { Database } from '../../engines/postgres/port';
 import type { Eraser, ErasureServices, RecordEraser } from '../../kernel/eraser';
 import { auditLogEraser } from '../../privacy/erasure/audit-log';
+import { automationRunsEraser } from '../../privacy/erasure/automation-runs';
 import { automationVariablesEraser } from '../../privacy/erasure/automation-variables';
 import { botCommandsEraser } from '../../privacy/erasure/bot-commands';
 import { chatLiveEraser } from '../../privacy/erasure/chat';
@@ -26,6 +27,7 @@ export const ERASERS: readonly Eraser[] = [
   auditLogEraser,
   personNotesEraser,
   botCommandsEraser,
+  automationRunsEraser,
   crawledChannelsEraser,
   automationVariablesEraser,
   // Last: a repeated erasure of a user finds the person by these rows.

@@ -1,4 +1,5 @@
 import { dropAbandonedProfiles } from '../../services/identity/abandoned-profiles';
+import { sweepRuns } from '../../services/automation/runs/retention';
 import { sweepCommandUses } from '../../services/automation/command-uses';
 import { sweepActs } from '../../services/automation/warnings';
 import { sweepDiscordPosts } from '../../services/connections/discord-posts';
@@ -82,6 +83,7 @@ export function upkeep(parts: UpkeepParts): JobDeclaration[] {
     every(HOUR_MS, 'bot-module-acts', () => sweepActs(db)),
     every(HOUR_MS, 'discord-posts', () => sweepDiscordPosts(db)),
     every(DAY_MS, 'discord-buckets', () => sweepDiscordBuckets(db)),
+    every(HOUR_MS, 'automation-runs', () => sweepRuns(db)),
     every(HOUR_MS, 'chat-identities', (signal) => keepIdentities({ db, secrets }, signal)),
     every(HOUR_MS, 'profile-cooldowns', () => sweepRefreshes(db)),
     every(HOUR_MS, 'ingest-dead-letters', () => trimParkedWebhooks(db)),

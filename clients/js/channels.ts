@@ -1733,7 +1733,39 @@ export interface Channels {
   /** Changes of the board of ideas as a whole. */
   'ideas:list': Message<'event', string, Record<string, unknown>>;
   /** What an account's automations do. */
-  [channel: `automations:${string}`]: Message<'automation' | 'event', string, Record<string, unknown>>;
+  [channel: `automations:${string}`]:
+    | Message<'automation' | 'event', 'run:started', {
+    type: string;
+    automation_id?: string;
+    reward_id?: string;
+    run_id: string;
+    status: 'pending' | 'running' | 'waiting' | 'succeeded' | 'failed' | 'unknown' | 'expired' | 'cancelled';
+    /** Of a step */
+    node_id?: string;
+  }>
+    | Message<'automation' | 'event', 'run:step', {
+    type: string;
+    automation_id?: string;
+    reward_id?: string;
+    run_id: string;
+    status: 'pending' | 'running' | 'waiting' | 'succeeded' | 'failed' | 'unknown' | 'expired' | 'cancelled';
+    /** Of a step */
+    node_id?: string;
+  }>
+    | Message<'automation' | 'event', 'run:finished', {
+    type: string;
+    automation_id?: string;
+    reward_id?: string;
+    run_id: string;
+    status: 'pending' | 'running' | 'waiting' | 'succeeded' | 'failed' | 'unknown' | 'expired' | 'cancelled';
+    /** Of a step */
+    node_id?: string;
+  }>
+    | Message<'automation' | 'event', 'run:dropped', {
+    type: string;
+    count: number;
+  }>
+    | Message<'automation' | 'event', string, Record<string, unknown>>;
   /** Which of an account's channels are live, and what they show. */
   [channel: `channel-status:${string}`]:
     | Message<'event', 'channel:online', ChannelTurn>

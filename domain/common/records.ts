@@ -69,6 +69,10 @@ export interface RecordEnvelope {
   reported_at?: string;
   /** RFC 3339 UTC, instead of `reported_at`: time of the poll from which the begin or end of a broadcast follows. */
   seen_at?: string;
+  /** Id of the run of an automation that emitted the event. Absent of any other. */
+  cause?: string;
+  /** Number of runs of automations that led to the event. Absent: 0. */
+  depth?: number;
 }
 
 export const SAME_RAW = ['once', 'once_per_type'] as const;

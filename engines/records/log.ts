@@ -191,15 +191,19 @@ const SAME_RAW_HEADER = 'lumio-same-raw';
 const FORMER_ID_HEADER = 'lumio-former-id';
 const REPORTED_AT_HEADER = 'lumio-reported-at';
 const SEEN_AT_HEADER = 'lumio-seen-at';
+const CAUSE_HEADER = 'lumio-cause';
+const DEPTH_HEADER = 'lumio-depth';
 
 function optionalHeaders(record: RecordEnvelope): Record<string, string> | undefined {
-  const { same_raw, former_id, reported_at, seen_at } = record;
-  if ((same_raw ?? former_id ?? reported_at ?? seen_at) === undefined) return undefined;
+  const { same_raw, former_id, reported_at, seen_at, cause, depth } = record;
+  if ((same_raw ?? former_id ?? reported_at ?? seen_at ?? cause ?? depth) === undefined) return undefined;
   return {
     ...(same_raw !== undefined && { [SAME_RAW_HEADER]: same_raw }),
     ...(former_id !== undefined && { [FORMER_ID_HEADER]: former_id }),
     ...(reported_at !== undefined && { [REPORTED_AT_HEADER]: reported_at }),
     ...(seen_at !== undefined && { [SEEN_AT_HEADER]: seen_at }),
+    ...(cause !== undefined && { [CAUSE_HEADER]: cause }),
+    ...(depth !== undefined && { [DEPTH_HEADER]: String(depth) }),
   };
 }
 
@@ -208,11 +212,15 @@ function optionalMembers(headers: BrokerRecord['headers']): Pick<RecordEnvelope,
   const former_id = headers[FORMER_ID_HEADER];
   const reported_at = headers[REPORTED_AT_HEADER];
   const seen_at = headers[SEEN_AT_HEADER];
+  const cause = headers[CAUSE_HEADER];
+  const depth = headers[DEPTH_HEADER];
   return {
     ...(same_raw !== undefined && { same_raw }),
     ...(former_id !== undefined && { former_id }),
     ...(reported_at !== undefined && { reported_at }),
     ...(seen_at !== undefined && { seen_at }),
+    ...(cause !== undefined && { cause }),
+    ...(depth !== undefined && { depth: Number(depth) }),
   };
 }
 

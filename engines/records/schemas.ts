@@ -2,7 +2,7 @@ import { Type, type Schema } from 'avsc';
 import type { RecordEnvelope } from '../../domain/common/records';
 
 /** Members that are written as headers. */
-export type OptionalMember = 'same_raw' | 'former_id' | 'reported_at' | 'seen_at';
+export type OptionalMember = 'same_raw' | 'former_id' | 'reported_at' | 'seen_at' | 'cause' | 'depth';
 
 /** The written form of an envelope: `raw` is UTF-8 text, encrypted by `cipher.ts` when `key_id` is not null. */
 export interface WrittenEnvelope extends Omit<RecordEnvelope, 'raw' | OptionalMember> {

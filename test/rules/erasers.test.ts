@@ -34,6 +34,7 @@ const NOTHING_PERSONAL: Readonly<Record<string, readonly string[]>> = {
     'account_schedules',
     'automation_schedules',
     'automation_webhook_failures',
+    'automation_accounts',
     'admin_roles',
     'bot_command_uses',
     'bot_connections',

@@ -174,6 +174,10 @@ describe('every operation, called from another account', () => {
     const rewarded = await owner.send('POST', '/v1/rewards', { platform: 'twitch', title: secret });
     things['/v1/rewards'] = rewarded.body.data.id;
     things['/v1/automations'] = (await owner.send('POST', '/v1/automations', { name: secret })).body.data.id;
+    const hand = { nodes: [{ id: randomUUID(), type: 'trigger:manual', config: {} }], edges: [] };
+    await owner.send('PUT', `/v1/automations/${things['/v1/automations']}/graph`, { revision: 0, ...hand });
+    await owner.send('PATCH', `/v1/automations/${things['/v1/automations']}`, { enabled: true });
+    const begun_run = await owner.send('POST', `/v1/automations/${things['/v1/automations']}/run`, {});
     const commanded = { response_type: 'text', response: secret };
     for (const [name, path] of [
       ['secret', '/v1/bot-commands'],
@@ -371,6 +375,8 @@ describe('every operation, called from another account', () => {
       createWidget: { type: 'text' },
       setAutomationVariable: { name: 'strange', type: 'number', value: 1 },
       deleteAutomationVariable: { name: 'kept' },
+      automationRun: { run_id: begun_run.body.data.id },
+      automationRuns: { status: 'failed', cursor: cursorOf('2999-01-01T00:00:00Z', randomUUID()) },
       ...{ createReward: { action: {} }, updateReward: { action: {} } },
       createBotCommand: { response_type: 'text' },
       updateBotCommand: { response_type: 'text', name: 'Odd', alias: 'odder' },

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import type { FakeOAuthCloud } from '../vendors/oauth-cloud';
 import { finishedStreams } from './finished-streams';
 import { uploadedImage } from './uploaded-image';
@@ -150,6 +151,7 @@ export const CALLS: Readonly<Record<string, Call>> = {
   createAutomation: { input: () => ({ name: 'walked' }) },
   updateAutomation: { input: id('automation', { name: 'renamed' }) },
   replaceAutomationGraph: { input: id('drawn_automation', { revision: 0, nodes: [], edges: [] }) },
+  runAutomation: { input: id('run_automation') },
   deleteAutomation: { input: id('needless_automation') },
   createBotCommand: { input: () => ({ ...COMMAND, name: 'walked' }) },
   updateBotCommand: { input: id('command', { name: 'renamed' }) },
@@ -415,7 +417,9 @@ export async function prepareCalls(
   await owner.send('PUT', '/v1/automations/variables/needless', { type: 'number', value: 1 });
   await keep('/v1/rewards', (title) => ({ platform: 'twitch', title }), ['reward', 'needless_reward']);
   const automations = ['automation', 'drawn_automation', 'needless_automation'];
-  await keep('/v1/automations', (name) => ({ name }), automations);
+  await keep('/v1/automations', (name) => ({ name, enabled: true }), [...automations, 'run_automation']);
+  const hand = { nodes: [{ id: randomUUID(), type: 'trigger:manual', config: {} }], edges: [] };
+  await owner.send('PUT', `/v1/automations/${made.run_automation}/graph`, { revision: 0, ...hand });
   const commanded = (name: string) => ({ ...COMMAND, name });
   await keep('/v1/bot-commands', commanded, ['command', 'needless_command']);
   const of_all = ['global_command', 'overridden_command', 'needless_global_command'];

@@ -1,0 +1,52 @@
+import type { JobTools } from '../../../app/job';
+import type { RunCause } from '../../../domain/automation/automation-runs';
+import type { Effect } from '../../../kernel/job';
+
+/** Replaces the places of a template by values without control characters. */
+export type Expand = (template: string) => string;
+
+/** A step at work. */
+export interface StepWork {
+  account_id: string;
+  automation_id: string | null;
+  run_id: string;
+  step_id: string;
+  node_id: string;
+  depth: number;
+  event_id: string | null;
+  cause: RunCause;
+  config: Readonly<Record<string, unknown>>;
+  expand: Expand;
+  /** Milliseconds since 1970 after which no call is made. */
+  expires_ms: number;
+}
+
+export type StepTools = Pick<JobTools, 'db' | 'chats' | 'records' | 'live' | 'texts' | 'http' | 'log'>;
+
+export type Outcome =
+  { status: 'succeeded'; output: string; effect?: Effect } | { status: 'failed' | 'unknown'; error: string };
+
+/** Carries out the nodes of a type. */
+export interface Executor {
+  /** Whether its calls reach others: a call of unknown outcome is never repeated. */
+  calls?: boolean;
+  /** Config with the values of the run, as the step shows it. */
+  input(work: StepWork): Record<string, unknown>;
+  /** @throws NotSent where a later try may succeed */
+  run(work: StepWork, input: Record<string, unknown>, tools: StepTools): Promise<Outcome>;
+}
+
+export const done: Outcome = { status: 'succeeded', output: 'done' };
+export const failed = (error: string): Outcome => ({ status: 'failed', error });
+export const decided = (holds: boolean, effect?: Effect): Outcome => ({
+  ...{ status: 'succeeded', output: holds ? 'true' : 'false' },
+  ...(effect !== undefined && { effect }),
+});
+
+/** Expands all texts of a JSON value. */
+export function expanded(value: unknown, expand: Expand): unknown {
+  if (typeof value === 'string') return expand(value);
+  if (Array.isArray(value)) return value.map((one) => expanded(one, expand));
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, expanded(one, expand)]));
+}

@@ -1,0 +1,83 @@
+import { randomInt } from 'node:crypto';
+import type { JobTools } from '../../../app/job';
+import { expand as expandValues, argumentValues, type Values } from '../../../domain/automation/expansion';
+import { NO_CAUSE, RunCause } from '../../../domain/automation/automation-runs';
+import type { Queryable } from '../../../engines/postgres/port';
+import type { PersonalTexts } from '../../../privacy/subject-keys/port';
+import { flagIsOn } from '../account-bots';
+import type { Expand } from '../nodes/executor';
+import { isOpen, type RunRow, runsWhere, stepOf, type StepRow } from './rows';
+
+export const AUTOMATION_IS_ON = flagIsOn('feature:automation', '$1::uuid');
+
+/** Whether the automation of a run is enabled, and its account has the feature. */
+export async function isRunWanted(
+  db: Pick<Queryable, 'query'>,
+  { account_id, automation_id }: Pick<RunRow, 'account_id' | 'automation_id'>,
+): Promise<boolean> {
+  const rows = await db.query(
+    `select 1 as one from automations where account_id = $1 and id = $2 and enabled and ${AUTOMATION_IS_ON}`,
+    [account_id, automation_id],
+    'automation-wanted',
+  );
+  return rows.length > 0;
+}
+
+/** An open step and its run; undefined once either has ended. */
+export async function openStep(
+  db: JobTools['db'],
+  { run_id, step_id }: { run_id: string; step_id: string },
+): Promise<{ run: RunRow; step: StepRow } | undefined> {
+  const [[run], step] = await Promise.all([runsWhere(db, 'r.id = $1', [run_id]), stepOf(db, step_id)]);
+  if (run === undefined || step === undefined || !isOpen(run.status) || !isOpen(step.status)) return undefined;
+  return { run, step };
+}
+
+const causeContext = (run_id: string) => `automation-run ${run_id}`;
+const inputContext = (step_id: string) => `automation-step ${step_id}`;
+
+/** The cause of a run as its row keeps it. */
+export const sealCause = async (
+  texts: PersonalTexts,
+  { run_id, subject, cause }: { run_id: string; subject: string | null; cause: string | null },
+) =>
+  subject === null || cause === null
+    ? { key_id: null, sealed: cause }
+    : texts.seal(subject, cause, causeContext(run_id));
+
+/** The cause of a run; null once its person was erased. */
+export async function openCause(
+  texts: PersonalTexts,
+  { id, cause_key_id: key_id, cause }: Pick<RunRow, 'id' | 'cause_key_id' | 'cause'>,
+): Promise<RunCause | null> {
+  if (cause === null) return NO_CAUSE;
+  const text = key_id === null ? cause : await texts.open({ key_id, sealed: cause }, causeContext(id));
+  return text === null ? null : RunCause.parse(JSON.parse(text));
+}
+
+/** Input of a step as its row keeps it. */
+export async function sealInput(
+  texts: PersonalTexts,
+  { subject, step_id, input }: { subject: string | null; step_id: string; input: object },
+): Promise<{ input_key_id: string | null; input: string }> {
+  const text = JSON.stringify(input);
+  if (subject === null) return { input_key_id: null, input: text };
+  const { key_id, sealed } = await texts.seal(subject, text, inputContext(step_id));
+  return { input_key_id: key_id, input: sealed };
+}
+
+export const openInput = (
+  texts: PersonalTexts,
+  { id, input_key_id: key_id, input }: { id: string; input_key_id: string | null; input: string },
+): Promise<string | null> =>
+  key_id === null ? Promise.resolve(input) : texts.open({ key_id, sealed: input }, inputContext(id));
+
+/** Expands the templates of a run. */
+export function expanderOf(cause: RunCause): Expand {
+  const name = cause.author?.name ?? '';
+  const values: Values = {
+    ...{ displayName: name, user: { displayName: name, name }, platform: cause.platform ?? '' },
+    ...(cause.args !== null && argumentValues(cause.args, name)),
+  };
+  return (template) => expandValues(template, values, randomInt);
+}

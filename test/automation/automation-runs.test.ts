@@ -1,0 +1,168 @@
+import { randomUUID } from 'node:crypto';
+import { WebSocket } from 'ws';
+import { startServer, type TestServer } from '../support/server';
+import { ApiClient, eventually, VendorCloud } from '../support/vendor-cloud';
+import { FakeChatCloud } from '../vendors/chat-cloud';
+
+const WEB = 'https://app.example';
+const PATH = '/v1/automations';
+let cloud: FakeChatCloud;
+let server: TestServer;
+let owner: ApiClient;
+let stranger: ApiClient;
+let vendors: VendorCloud;
+beforeAll(async () => {
+  cloud = await new FakeChatCloud().start();
+  server = await startServer({
+    env: { ...cloud.env(), LUMIO_HOSTS__WEB: WEB, LUMIO_AUTH__DEVELOPMENT_LOGINS: 'true' },
+  });
+  owner = new ApiClient(server.base_url, server.credentials.access_token);
+  stranger = new ApiClient(server.base_url, server.credentials.other.access_token);
+  vendors = new VendorCloud(server.base_url, server.credentials);
+  const begun = await owner.send('POST', '/v1/connections/oauth/kick/start', { kind: 'bot', return_to: WEB });
+  const { code, state } = cloud.login(begun.body.authorize_url, '555');
+  expect((await owner.send('POST', '/v1/connections/oauth/kick/exchange', { code, state })).status).toBe(200);
+});
+afterAll(async () => {
+  await server?.dispose();
+  await cloud?.close();
+});
+const made: string[] = [];
+beforeEach(() => void (cloud.sent.length = 0));
+afterEach(async () => {
+  for (const id of made.splice(0)) await owner.send('DELETE', `${PATH}/${id}`, undefined);
+});
+
+type Config = Record<string, unknown>;
+/** A chain of nodes: types with their configs, each at the default output of the one before. */
+function chain(...types: (readonly [string, Config?] | readonly [string, Config, string])[]) {
+  const nodes = types.map(([type, config = {}]) => ({ id: randomUUID(), type, config }));
+  const edges = nodes.slice(1).map(({ id }, at) => {
+    const output = types[at + 1]?.[2];
+    return { from: nodes[at]!.id, to: id, ...(output !== undefined && { output }) };
+  });
+  return { nodes, edges };
+}
+async function automation(graph: ReturnType<typeof chain>, more: object = {}): Promise<string> {
+  const { id } = (await owner.send('POST', PATH, { name: 'One', enabled: true, ...more })).body.data;
+  made.push(id);
+  const put = await owner.send('PUT', `${PATH}/${id}/graph`, { revision: 0, ...graph });
+  expect(put).toMatchObject({ status: 200 });
+  return id;
+}
+const runsOf = async (id: string, query = '') => (await owner.get(`${PATH}/${id}/runs${query}`)).body.data as any[];
+const ended = (id: string, count = 1) =>
+  eventually(async () => {
+    const runs = await runsOf(id);
+    const open = runs.filter(({ status }) => ['pending', 'running', 'waiting'].includes(status));
+    return runs.length >= count && open.length === 0 ? runs : undefined;
+  }, 'the end of the runs');
+const lines = () => cloud.sent.map(({ body }) => body['content'] as string);
+const run = (id: string, headers = {}) => owner.send('POST', `${PATH}/${id}/run`, {}, headers);
+const FOLLOW = ['trigger:event', { event_types: ['kick:follower'] }] as const;
+const MANUAL = ['trigger:manual'] as const;
+const say = (message: string) => ['action:send_chat_message', { message, platforms: ['kick'] }] as const;
+
+/** Messages of a channel, from now on. */
+async function listening(channel: string, token: string) {
+  const messages: any[] = [];
+  const socket = new WebSocket(`${server.ws_url}?token=${encodeURIComponent(token)}`);
+  socket.on('message', (data: Buffer) => messages.push(JSON.parse(data.toString())));
+  await new Promise((open, fail) => socket.once('open', open).once('error', fail));
+  socket.send(JSON.stringify({ type: 'subscribe', channel }));
+  await eventually(async () => messages.find(({ type }) => type === 'subscribed'), 'the subscription');
+  return { messages, close: () => socket.close() };
+}
+
+test('a signed follow yields one line, one run with its steps, and messages of the account alone', async () => {
+  const { account_id, access_token, other } = server.credentials;
+  const own = await listening(`automations:${account_id}`, access_token);
+  const foreign = await listening(`automations:${other.account_id}`, other.access_token);
+  const graph = chain(FOLLOW, ['action:send_chat_message', { message: 'Thanks on {{platform}}, {{x}}{one}' }]);
+  const id = await automation(graph);
+  const filtered = await automation(
+    chain(['trigger:event', { event_types: ['kick:follower'], filters: [{ path: 'x.y', op: 'equals', value: 1 }] }]),
+  );
+  await vendors.kickFollow(71);
+  const [first] = await ended(id);
+  expect(lines()).toEqual(['Thanks on kick, {one}']);
+  expect(first).toMatchObject({
+    ...{ automation_id: id, reward_id: null, status: 'succeeded', trigger: 'trigger:event', depth: 0, error: null },
+  });
+  const { body } = await owner.get(`${PATH}/runs/${first.id}`);
+  expect(body.data.steps).toMatchObject([
+    { node_id: graph.nodes[0]!.id, status: 'succeeded', output: 'next' },
+    {
+      ...{ node_id: graph.nodes[1]!.id, type: 'action:send_chat_message', status: 'succeeded', output: 'done' },
+      input: { message: 'Thanks on kick, {one}' },
+    },
+  ]);
+  const event_id = (await owner.get('/v1/events?types=kick:follower')).body.data[0].id;
+  expect(first.event_id).toBe(event_id);
+  const types = () => own.messages.filter(({ type }) => type === 'automation').map(({ data }) => data.type);
+  await eventually(async () => (types().includes('run:finished') ? true : undefined), 'the messages');
+  expect(types()).toEqual(['run:started', 'run:step', 'run:finished']);
+  expect(own.messages.find(({ event_type }) => event_type === 'run:step').data).toEqual({
+    ...{ type: 'run:step', automation_id: id, run_id: first.id, status: 'succeeded', node_id: graph.nodes[1]!.id },
+  });
+  expect(foreign.messages.filter(({ type }) => type === 'automation')).toEqual([]);
+  expect(await runsOf(filtered)).toEqual([]);
+  expect((await stranger.get(`${PATH}/${id}/runs`)).status).toBe(404);
+  expect((await stranger.get(`${PATH}/runs/${first.id}`)).status).toBe(404);
+  for (const one of [own, foreign]) one.close();
+});
+
+test('a run by hand begins at the manual trigger, once for a key, and is listed by its status', async () => {
+  const id = await automation(chain(MANUAL, say('By hand')));
+  const [one, again] = [await run(id, { 'idempotency-key': 'hand' }), await run(id, { 'idempotency-key': 'hand' })];
+  expect(one).toMatchObject({ status: 202, body: { data: { automation_id: id, trigger: 'trigger:manual' } } });
+  expect(again.body).toEqual(one.body);
+  expect(await ended(id)).toMatchObject([{ id: one.body.data.id, status: 'succeeded' }]);
+  expect(lines()).toEqual(['By hand']);
+  expect(await runsOf(id, '?status=failed')).toEqual([]);
+  const { data } = await owner.gql(
+    `{ automationRuns(id: "${id}", limit: 1) { items { id status } } automationRun(runId: "${one.body.data.id}") { steps { type } } }`,
+  );
+  expect(data.automationRuns.items).toEqual([{ id: one.body.data.id, status: 'succeeded' }]);
+  expect(data.automationRun.steps).toHaveLength(2);
+  expect((await stranger.send('POST', `${PATH}/${id}/run`, {})).status).toBe(404);
+  const log = (await owner.get('/v1/account/audit-log?action=automation_run:requested')).body.data;
+  expect(log).toMatchObject([{ action: 'automation_run:requested' }]);
+  const without = await automation(chain(FOLLOW));
+  expect(await run(without)).toMatchObject({ status: 409, body: { error: 'CONFLICT' } });
+  await owner.send('PATCH', `${PATH}/${id}`, { enabled: false });
+  expect((await run(id)).status).toBe(409);
+});
+
+test('a refused call goes on at failed, or ends the run; a cut one is unknown', async () => {
+  const failing = await automation(chain(MANUAL, ['action:send_chat_message', { message: 'x', platforms: ['trovo'] }]));
+  await run(failing);
+  expect(await ended(failing)).toMatchObject([{ status: 'failed', error: 'no_bot' }]);
+  const handled = await automation(
+    chain(MANUAL, ['action:send_chat_message', { message: 'x', platforms: ['trovo'] }], [
+      ...['action:send_chat_message', { message: 'Else', platforms: ['kick'] }, 'failed'],
+    ] as unknown as readonly [string, Config, string]),
+  );
+  await run(handled);
+  expect(await ended(handled)).toMatchObject([{ status: 'succeeded' }]);
+  expect(lines()).toEqual(['Else']);
+  cloud.fail({ path: '/public/v1/chat', status: 'cut' });
+  const cut = await automation(chain(MANUAL, say('Cut')));
+  await run(cut);
+  expect(await ended(cut)).toMatchObject([{ status: 'unknown' }]);
+});
+
+test('a waiting run goes on when the wait ends, and is cancelled with its automation', async () => {
+  const short = await automation(chain(MANUAL, ['action:wait', { seconds: 1 }], say('Waited')));
+  await run(short);
+  expect(await ended(short)).toMatchObject([{ status: 'succeeded' }]);
+  expect(lines()).toEqual(['Waited']);
+  const long = await automation(chain(MANUAL, ['action:wait', { seconds: 3_600 }], say('Never')));
+  await run(long);
+  await eventually(async () => (await runsOf(long, '?status=waiting'))[0], 'the waiting run');
+  await owner.send('PATCH', `${PATH}/${long}`, { enabled: false });
+  const [cancelled] = await ended(long);
+  expect(cancelled).toMatchObject({ status: 'cancelled' });
+  const { steps } = (await owner.get(`${PATH}/runs/${cancelled.id}`)).body.data;
+  expect(steps).toMatchObject([{ status: 'succeeded' }, { status: 'cancelled', type: 'action:wait' }]);
+});
