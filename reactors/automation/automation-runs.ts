@@ -79,12 +79,8 @@ async function carryOut(payload: StepPayload, tools: JobTools): Promise<Effect |
   const cause = await openCause(texts, run);
   if (cause === null || !(await isRunWanted(db, run)))
     return changing((tx, then) => cancelRun(tx, run_id, account_id, then));
-  const ending =
-    (end: Omit<StepEnd, 'started_at'>, effect?: Effect): Effect =>
-    async (tx, effect_tools) => {
-      await effect?.(tx, effect_tools);
-      await changing((_tx, then) => endStep(tx, payload, { ...end, started_at }, then))(tx, effect_tools);
-    };
+  const ending = (end: Omit<StepEnd, 'started_at'>): Effect =>
+    changing((tx, then) => endStep(tx, payload, { ...end, started_at }, then));
   if (step.expires_ms <= Date.now()) return ending({ ...LOST, status: 'expired', error: null });
   const node = run.graph.nodes.find(({ id }) => id === step.node_id);
   const executor = EXECUTORS.get(step.type);
@@ -92,14 +88,20 @@ async function carryOut(payload: StepPayload, tools: JobTools): Promise<Effect |
     return ending({ ...LOST, status: 'failed', error: 'not_available' });
   const work: StepWork = {
     ...{ account_id, automation_id: run.automation_id, run_id, step_id, node_id: node.id, depth: run.depth },
+    ...{ persons: run.persons, permissions: run.permissions },
     ...{ event_id: run.event_id, cause, config: node.config, expand: expanderOf(cause), expires_ms: step.expires_ms },
   };
   const input = executor.input(work);
   const sealed = await sealInput(texts, { subject: cause.subject, step_id, input });
   const result = await outcomeOf(() => executor.run(work, input, tools), executor.calls === true);
-  if (result.status === 'succeeded')
-    return ending({ status: 'succeeded', output: result.output, error: null, ...sealed }, result.effect);
-  return ending({ ...result, output: null, ...sealed });
+  if (result.status !== 'succeeded') return ending({ ...result, output: null, ...sealed });
+  const { output, starts } = result;
+  return async (tx, effect_tools) => {
+    if (starts !== undefined)
+      await effect_tools.enqueue(startAutomationRun, { key: starts.start_key, payload: starts });
+    const taken = typeof output === 'string' ? output : await output(tx);
+    await ending({ status: 'succeeded', output: taken, error: null, ...sealed })(tx, effect_tools);
+  };
 }
 
 /** A call that may have been made ends the step as unknown; a failure of ours before it is tried again. */

@@ -166,3 +166,57 @@ test('a waiting run goes on when the wait ends, and is cancelled with its automa
   const { steps } = (await owner.get(`${PATH}/runs/${cancelled.id}`)).body.data;
   expect(steps).toMatchObject([{ status: 'succeeded' }, { status: 'cancelled', type: 'action:wait' }]);
 });
+
+test('conditions decide, a cooldown is true once, and automations that start each other stop', async () => {
+  const cooled = await automation(
+    chain(
+      MANUAL,
+      ['condition:compare', { left: '{{platform}}10', op: 'less', right: 9.5 }],
+      ['condition:not', { condition: { left: 'A', op: 'starts_with', right: 'b' } }, 'false'],
+      ['condition:platform', { platforms: ['kick'] }],
+      ['condition:role', { min_role: 'everyone' }, 'false'],
+      ['condition:chance', { percent: 100 }],
+      ['condition:live', {}],
+      ['condition:cooldown', { seconds: 60, scope: 'global' }, 'false'],
+      say('Once'),
+    ),
+  );
+  await Promise.all([run(cooled), run(cooled)]);
+  await ended(cooled, 2);
+  expect(lines()).toEqual(['Once']);
+
+  const raw = { text: 'x {{unknown}}{y}', list: [1] };
+  const loop = await automation(
+    chain(['trigger:event', { event_types: ['my:loop'] }], ['action:emit_event', { event_type: 'my:loop', raw }]),
+  );
+  expect((await owner.send('POST', '/v1/events/emit', { event_type: 'my:loop' })).status).toBeLessThan(300);
+  const loops = await ended(loop, 8);
+  expect(loops.map(({ depth }) => depth).sort()).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
+  const newest = await eventually(async () => {
+    const events = (await owner.get('/v1/events?types=my:loop')).body.data;
+    return events.length === 9 ? events[0] : undefined;
+  }, 'the last event');
+  expect(newest.raw).toEqual({ text: 'x {y}', list: [1] });
+
+  const called = await automation(chain(['trigger:automation'], say('Called')));
+  const caller = await automation(chain(MANUAL, ['action:run_automation', { automation_id: called }]));
+  await run(caller);
+  expect(await ended(called)).toMatchObject([{ status: 'succeeded', depth: 1, trigger: 'trigger:automation' }]);
+});
+
+test('a second run is skipped, restarts the first, or is queued', async () => {
+  const statuses = async (second_run: string) => {
+    const id = await automation(chain(MANUAL, ['action:wait', { seconds: 3_600 }]), { second_run });
+    await run(id);
+    await eventually(async () => (await runsOf(id, '?status=waiting'))[0], 'the waiting run');
+    await run(id);
+    const expected = { skip: 'cancelled', restart: 'waiting', queue: 'pending' }[second_run];
+    return eventually(async () => {
+      const [second, first] = await runsOf(id);
+      return second.status === expected ? [first.status, second.status] : undefined;
+    }, 'the second run');
+  };
+  expect(await statuses('skip')).toEqual(['waiting', 'cancelled']);
+  expect(await statuses('restart')).toEqual(['cancelled', 'waiting']);
+  expect(await statuses('queue')).toEqual(['waiting', 'pending']);
+});

@@ -1,6 +1,6 @@
 import type { JobTools } from '../../../app/job';
-import type { RunCause } from '../../../domain/automation/automation-runs';
-import type { Effect } from '../../../kernel/job';
+import type { RunCause, RunStart } from '../../../domain/automation/automation-runs';
+import type { Queryable } from '../../../engines/postgres/port';
 
 /** Replaces the places of a template by values without control characters. */
 export type Expand = (template: string) => string;
@@ -13,6 +13,8 @@ export interface StepWork {
   step_id: string;
   node_id: string;
   depth: number;
+  persons: readonly string[];
+  permissions: readonly string[] | null;
   event_id: string | null;
   cause: RunCause;
   config: Readonly<Record<string, unknown>>;
@@ -23,8 +25,11 @@ export interface StepWork {
 
 export type StepTools = Pick<JobTools, 'db' | 'chats' | 'records' | 'live' | 'texts' | 'http' | 'log'>;
 
+/** Name of an output, or its decision in the transaction that ends the step. */
+type Output = string | ((tx: Queryable) => Promise<string>);
+
 export type Outcome =
-  { status: 'succeeded'; output: string; effect?: Effect } | { status: 'failed' | 'unknown'; error: string };
+  { status: 'succeeded'; output: Output; starts?: RunStart } | { status: 'failed' | 'unknown'; error: string };
 
 /** Carries out the nodes of a type. */
 export interface Executor {
@@ -38,10 +43,7 @@ export interface Executor {
 
 export const done: Outcome = { status: 'succeeded', output: 'done' };
 export const failed = (error: string): Outcome => ({ status: 'failed', error });
-export const decided = (holds: boolean, effect?: Effect): Outcome => ({
-  ...{ status: 'succeeded', output: holds ? 'true' : 'false' },
-  ...(effect !== undefined && { effect }),
-});
+export const decided = (holds: boolean): Outcome => ({ status: 'succeeded', output: holds ? 'true' : 'false' });
 
 /** Expands all texts of a JSON value. */
 export function expanded(value: unknown, expand: Expand): unknown {

@@ -1,12 +1,26 @@
 import * as actions from '../../../domain/automation/nodes/actions';
+import * as conditions from '../../../domain/automation/nodes/conditions';
 import { sendChatMessage } from './chat-actions';
+import * as deciding from './conditions';
 import { done, type Executor } from './executor';
+import { emitEvent, runAutomation } from './run-actions';
 
 const plain: Executor = { input: ({ config }) => ({ ...config }), run: async () => done };
 
 /** Executors of actions and conditions, by the types of their nodes. */
 export const EXECUTORS: ReadonlyMap<string, Executor> = new Map<string, Executor>([
   [actions.sendChatMessage.type, sendChatMessage],
+  [actions.emitEvent.type, emitEvent],
+  [actions.runAutomation.type, runAutomation],
+  [conditions.compare.type, deciding.compare],
+  [conditions.all.type, deciding.all],
+  [conditions.any.type, deciding.any],
+  [conditions.not.type, deciding.not],
+  [conditions.cooldown.type, deciding.cooldown],
+  [conditions.chance.type, deciding.chance],
+  [conditions.role.type, deciding.role],
+  [conditions.platform.type, deciding.platform],
+  [conditions.live.type, deciding.live],
   // Its job runs when the wait ends.
   [actions.wait.type, plain],
 ]);
