@@ -19,9 +19,3 @@ export function runMessage(
   const data = { type, ...of, run_id, status, ...(node_id !== undefined && { node_id }) };
   return { channel: automationsChannel(account_id), event_type: type, data: JSON.stringify(data) };
 }
-
-/** A message about runs that were dropped since the last one. */
-export function droppedMessage(account_id: string, count: number): ChannelMessage {
-  const type = 'run:dropped';
-  return { channel: automationsChannel(account_id), event_type: type, data: JSON.stringify({ type, count }) };
-}
