@@ -316,6 +316,17 @@ CREATE INDEX automation_runs_created ON public.automation_runs USING btree (crea
 CREATE INDEX automation_runs_newest ON public.automation_runs USING btree (automation_id, created_at DESC, id DESC);
 CREATE INDEX automation_runs_persons ON public.automation_runs USING gin (persons);
 
+create table automation_schedules (
+  automation_id uuid not null,
+  node_id uuid not null,
+  account_id uuid not null,
+  schedule json not null,
+  next_due_at timestamp with time zone not null,
+  constraint automation_schedules_pkey PRIMARY KEY (automation_id, node_id)
+);
+CREATE INDEX automation_schedules_account ON public.automation_schedules USING btree (account_id);
+CREATE INDEX automation_schedules_due ON public.automation_schedules USING btree (next_due_at);
+
 create table automation_steps (
   id uuid not null,
   run_id uuid not null,
@@ -345,6 +356,43 @@ create table automation_triggers (
   constraint automation_triggers_pkey PRIMARY KEY (automation_id, node_id)
 );
 CREATE INDEX automation_triggers_account ON public.automation_triggers USING btree (account_id, type);
+
+create table automation_variables (
+  account_id uuid not null,
+  name text not null,
+  type text,
+  value text,
+  key_id text,
+  sealed text,
+  person text,
+  updated_at timestamp with time zone not null default clock_timestamp(),
+  constraint automation_variables_pkey PRIMARY KEY (account_id, name)
+);
+CREATE INDEX automation_variables_person ON public.automation_variables USING btree (person) WHERE (person IS NOT NULL);
+
+create table automation_webhook_failures (
+  automation_id uuid not null,
+  account_id uuid not null,
+  failing_since timestamp with time zone not null,
+  last_failed_at timestamp with time zone not null,
+  constraint automation_webhook_failures_pkey PRIMARY KEY (automation_id)
+);
+CREATE INDEX automation_webhook_failures_account ON public.automation_webhook_failures USING btree (account_id);
+CREATE INDEX automation_webhook_failures_since ON public.automation_webhook_failures USING btree (failing_since);
+
+create table automation_webhook_secrets (
+  automation_id uuid not null,
+  secret_hash text not null,
+  account_id uuid not null,
+  sealed text not null,
+  created_at timestamp with time zone not null default clock_timestamp(),
+  active_since timestamp with time zone,
+  ends_at timestamp with time zone,
+  constraint automation_webhook_secrets_pkey PRIMARY KEY (automation_id, secret_hash)
+);
+CREATE INDEX automation_webhook_secrets_account ON public.automation_webhook_secrets USING btree (account_id);
+CREATE UNIQUE INDEX automation_webhook_secrets_present ON public.automation_webhook_secrets
+  USING btree (automation_id) WHERE ((active_since IS NOT NULL) AND (ends_at IS NULL));
 
 create table automations (
   id uuid not null,
@@ -383,6 +431,7 @@ create table bot_command_user_uses (
   expires_at timestamp with time zone not null,
   constraint bot_command_user_uses_pkey PRIMARY KEY (account_id, command_id, person)
 );
+CREATE INDEX bot_command_user_uses_command ON public.bot_command_user_uses USING btree (command_id);
 CREATE INDEX bot_command_user_uses_expires ON public.bot_command_user_uses USING btree (expires_at);
 CREATE INDEX bot_command_user_uses_person ON public.bot_command_user_uses USING btree (person);
 
@@ -433,6 +482,22 @@ create table bot_connections (
   constraint bot_connections_account_id_platform_key UNIQUE (account_id, platform)
 );
 CREATE INDEX bot_connections_user_idx ON public.bot_connections USING btree (platform, platform_user_id);
+
+create table bot_module_acts (
+  account_id uuid not null,
+  id uuid not null,
+  person text not null,
+  module_name text not null,
+  is_warning boolean not null,
+  status text not null default 'asked'::text,
+  acted_at timestamp with time zone not null,
+  expires_at timestamp with time zone not null,
+  constraint bot_module_acts_pkey PRIMARY KEY (account_id, id)
+);
+CREATE INDEX bot_module_acts_expires ON public.bot_module_acts USING btree (expires_at);
+CREATE INDEX bot_module_acts_person ON public.bot_module_acts USING btree (person);
+CREATE INDEX bot_module_acts_warnings ON public.bot_module_acts
+  USING btree (account_id, person, acted_at) WHERE is_warning;
 
 create table bot_modules (
   account_id uuid not null,
@@ -599,6 +664,18 @@ create table chat_message_counts (
   constraint chat_message_counts_pkey PRIMARY KEY (account_id, platform, day)
 ) with (fillfactor=80);
 
+create table chat_minute_counts (
+  account_id uuid not null,
+  platform text not null,
+  since timestamp with time zone not null,
+  live_chat_id text not null,
+  person_key uuid not null,
+  count bigint not null,
+  emotes jsonb,
+  constraint chat_minute_counts_pkey PRIMARY KEY (account_id, platform, since, live_chat_id, person_key)
+);
+CREATE INDEX chat_minute_counts_person ON public.chat_minute_counts USING btree (person_key) WHERE (emotes IS NOT NULL);
+
 create table chat_sends (
   account_id uuid not null,
   id uuid not null,
@@ -673,11 +750,79 @@ create table connection_secrets (
   constraint connection_secrets_pkey PRIMARY KEY (connection_id)
 );
 
+create table counted_events (
+  account_id uuid not null,
+  id uuid not null,
+  platform text not null,
+  type text not null,
+  created_at timestamp with time zone not null,
+  counts jsonb not null,
+  constraint counted_events_pkey PRIMARY KEY (account_id, id)
+);
+CREATE INDEX counted_events_created ON public.counted_events USING btree (account_id, platform, created_at);
+
+create table crawled_channels (
+  platform text not null,
+  platform_channel_id text not null,
+  channel text not null,
+  bio text,
+  broadcaster_type text,
+  read_at timestamp with time zone not null,
+  constraint crawled_channels_pkey PRIMARY KEY (platform, platform_channel_id)
+);
+CREATE INDEX crawled_channels_channel ON public.crawled_channels USING btree (platform, channel);
+
+create table crawled_profile_changes (
+  id bigint not null generated always as identity,
+  platform text not null,
+  platform_channel_id text not null,
+  change_type text not null,
+  old_value jsonb,
+  new_value jsonb,
+  changed_at timestamp with time zone not null,
+  constraint crawled_profile_changes_pkey PRIMARY KEY (id)
+);
+CREATE INDEX crawled_profile_changes_channel ON public.crawled_profile_changes
+  USING btree (platform, platform_channel_id, changed_at DESC);
+
+create table crawled_samples (
+  platform text not null,
+  platform_channel_id text not null,
+  broadcast_id text not null,
+  sampled_at timestamp with time zone not null,
+  viewer_count bigint not null,
+  constraint crawled_samples_pkey PRIMARY KEY (platform, broadcast_id, sampled_at)
+);
+
+create table crawled_streams (
+  platform text not null,
+  platform_channel_id text not null,
+  broadcast_id text not null,
+  title text,
+  category text,
+  started_at timestamp with time zone not null,
+  last_seen_at timestamp with time zone not null,
+  ended_at timestamp with time zone,
+  samples bigint not null,
+  viewers bigint not null,
+  peak_viewers bigint not null,
+  constraint crawled_streams_pkey PRIMARY KEY (platform, broadcast_id)
+);
+CREATE INDEX crawled_streams_channel ON public.crawled_streams
+  USING btree (platform, platform_channel_id, started_at DESC);
+
 create table crawler_opt_outs (
   platform text not null,
   channel text not null,
   opted_out_at timestamp with time zone not null,
   constraint crawler_opt_outs_pkey PRIMARY KEY (platform, channel)
+);
+
+create table crawler_reads (
+  platform text not null,
+  channel text not null,
+  read_at timestamp with time zone not null,
+  constraint crawler_reads_pkey PRIMARY KEY (platform, channel)
 );
 
 create table crawler_scope (
@@ -766,12 +911,67 @@ create table deleted_users (
   constraint deleted_users_pkey PRIMARY KEY (user_id)
 );
 
+create table discord_buckets (
+  key text not null,
+  most integer not null,
+  remaining integer not null,
+  resets_at timestamp with time zone not null,
+  window_ms integer not null,
+  in_flight integer not null,
+  taken_at timestamp with time zone not null,
+  learned boolean not null default false,
+  constraint discord_buckets_pkey PRIMARY KEY (key)
+);
+CREATE INDEX discord_buckets_reset ON public.discord_buckets USING btree (resets_at);
+
+create table discord_guild_channels (
+  connection_id uuid not null,
+  account_id uuid not null,
+  feature text not null,
+  channel_id text not null,
+  constraint discord_guild_channels_pkey PRIMARY KEY (connection_id, feature)
+);
+CREATE INDEX discord_guild_channels_feature ON public.discord_guild_channels USING btree (account_id, feature);
+
+create table discord_guilds (
+  connection_id uuid not null,
+  account_id uuid not null,
+  guild_id text not null,
+  settings jsonb not null default '{}'::jsonb,
+  constraint discord_guilds_pkey PRIMARY KEY (connection_id)
+);
+CREATE INDEX discord_guilds_account ON public.discord_guilds USING btree (account_id);
+
+create table discord_posts (
+  account_id uuid not null,
+  id uuid not null,
+  status text not null default 'asked'::text,
+  message_id text,
+  asked_at timestamp with time zone not null default clock_timestamp(),
+  constraint discord_posts_pkey PRIMARY KEY (account_id, id),
+  constraint discord_posts_status_check CHECK ((status = ANY (ARRAY['asked'::text, 'sent'::text, 'refused'::text, 'unknown'::text])))
+);
+CREATE INDEX discord_posts_asked ON public.discord_posts USING btree (asked_at);
+
+create table discord_routes (
+  route text not null,
+  bucket text not null,
+  constraint discord_routes_pkey PRIMARY KEY (route)
+);
+
 create table discord_shards (
   one boolean not null default true,
   shards integer not null,
   constraint discord_shards_pkey PRIMARY KEY (one),
   constraint discord_shards_one_check CHECK (one),
   constraint discord_shards_shards_check CHECK ((shards > 0))
+);
+
+create table discord_slash_commands (
+  connection_id uuid not null,
+  account_id uuid not null,
+  skipped text[] not null,
+  constraint discord_slash_commands_pkey PRIMARY KEY (connection_id)
 );
 
 create table dissolved_accounts (
@@ -823,6 +1023,15 @@ create table finished_jobs (
   constraint finished_jobs_pkey PRIMARY KEY (key)
 );
 CREATE INDEX finished_jobs_kept_until ON public.finished_jobs USING btree (kept_until) WHERE (kept_until IS NOT NULL);
+
+create table former_logins (
+  user_id uuid not null,
+  provider text not null,
+  provider_account_id text not null,
+  ended_at timestamp with time zone not null default clock_timestamp(),
+  constraint former_logins_pkey PRIMARY KEY (user_id, provider, provider_account_id)
+);
+CREATE INDEX former_logins_account ON public.former_logins USING btree (provider, provider_account_id);
 
 create table idempotency_keys (
   id bytea not null,
@@ -897,6 +1106,31 @@ create table kick_first_subscriptions (
   subscription_id text not null,
   seen_at timestamp with time zone not null,
   constraint kick_first_subscriptions_pkey PRIMARY KEY (channel_id, type)
+);
+
+create table lake_files (
+  engine text not null,
+  topic text not null,
+  partition integer not null,
+  day date not null,
+  from_offset bigint not null,
+  to_offset bigint not null,
+  version bigint not null default 1,
+  written_version bigint not null default 0,
+  rewrite_at timestamp with time zone not null default '-infinity'::timestamp with time zone,
+  persons text not null,
+  accounts uuid[] not null default '{}'::uuid[],
+  constraint lake_files_pkey PRIMARY KEY (engine, topic, partition, day)
+);
+CREATE INDEX lake_files_accounts ON public.lake_files USING gin (accounts);
+CREATE INDEX lake_files_offsets ON public.lake_files USING btree (topic, partition, from_offset, to_offset);
+
+create table late_spans (
+  id bigint not null generated always as identity,
+  account_id uuid not null,
+  since timestamp with time zone not null,
+  until timestamp with time zone not null,
+  constraint late_spans_pkey PRIMARY KEY (id)
 );
 
 create table leases (
@@ -1118,6 +1352,13 @@ create table oauth_states (
 CREATE INDEX oauth_states_expiry_idx ON public.oauth_states USING btree (expires_at);
 CREATE INDEX oauth_states_user_idx ON public.oauth_states USING btree (user_id, created_at);
 
+create table opted_out_handles (
+  platform text not null,
+  platform_channel_id text not null,
+  channel text not null,
+  constraint opted_out_handles_pkey PRIMARY KEY (platform, platform_channel_id)
+);
+
 create table outbox (
   id bigint not null default nextval('outbox_ids'::regclass),
   channel text not null,
@@ -1207,6 +1448,8 @@ create table overlays (
   revision bigint not null,
   created_at timestamp with time zone not null,
   updated_at timestamp with time zone not null,
+  alerts_paused boolean not null default false,
+  alerts_muted boolean not null default false,
   constraint overlays_pkey PRIMARY KEY (id),
   constraint overlays_key_key UNIQUE (key)
 );
@@ -2031,6 +2274,8 @@ create table widgets (
   created_by uuid,
   created_at timestamp with time zone not null,
   updated_at timestamp with time zone not null,
+  alerts_paused boolean not null default false,
+  alerts_muted boolean not null default false,
   constraint widgets_pkey PRIMARY KEY (id)
 );
 CREATE INDEX widgets_account ON public.widgets USING btree (account_id, created_at DESC, id);
@@ -2942,6 +3187,27 @@ AS $function$
   select array_agg(
     case shard when 64 then (select coalesce(max(o.id), 0) from outbox o where o.shard = 64) else id end order by shard)
   from outbox_heads
+$function$;
+
+-- function outbox_removals, version 1
+CREATE OR REPLACE FUNCTION public.outbox_removals(p_channel text, p_seq bigint, p_window interval)
+ RETURNS TABLE(seq bigint, event_type text, data text)
+ LANGUAGE plpgsql
+ STABLE
+ SET enable_seqscan TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET jit TO 'off'
+AS $function$
+#variable_conflict use_column
+begin
+  return query
+  select o.seq, o.event_type, o.data from outbox o
+  where o.channel = p_channel and o.seq > p_seq and o.created_at > statement_timestamp() - p_window
+    and (o.event_type in ('chat:delete', 'chat:clear_user')
+      -- Behind `{"id":"` and a UUID.
+      or substr(o.data, 45, 21) in (',"type":"chat:erased"', ',"payload":"[erased]"'))
+  order by o.seq;
+end
 $function$;
 
 -- function outbox_shard, version 1

@@ -1,6 +1,6 @@
-import { flagIsOn } from './account-bots';
 import type { Queryable } from '../../engines/postgres/port';
 import { textArray } from '../../engines/postgres/port';
+import { accountFlags } from './account-flags';
 
 /** A trigger of an enabled automation. */
 export interface Trigger {
@@ -22,7 +22,7 @@ export async function triggersOf(
     `select t.account_id, t.automation_id, t.node_id, t.matches, t.config
      from automation_triggers t join automations a on a.id = t.automation_id and a.enabled
      where t.account_id = any($1::text[]::uuid[]) and t.type = $2
-       and (t.matches = '{}' or t.matches && $3::text[]) and ${flagIsOn('feature:automation', 't.account_id')}
+       and (t.matches = '{}' or t.matches && $3::text[])
      order by a.created_at, a.id, t.node_id`,
     [
       textArray([...new Set(causes.map(({ account_id }) => account_id))]),
@@ -31,5 +31,8 @@ export async function triggersOf(
     ],
     'automation-triggers',
   );
-  return rows.map((row) => ({ ...row, config: JSON.parse(row.config) as Trigger['config'] }));
+  const accounts = rows.map(({ account_id }) => account_id);
+  const isOn = await accountFlags(db, accounts, ['feature:automation']);
+  const wanted = rows.filter(({ account_id }) => isOn('feature:automation', account_id));
+  return wanted.map((row) => ({ ...row, config: JSON.parse(row.config) as Trigger['config'] }));
 }

@@ -4,11 +4,15 @@ import { expand as expandValues, argumentValues, type Values } from '../../../do
 import { NO_CAUSE, RunCause } from '../../../domain/automation/automation-runs';
 import type { Queryable } from '../../../engines/postgres/port';
 import type { PersonalTexts } from '../../../privacy/subject-keys/port';
-import { flagIsOn } from '../account-bots';
+import { accountFlags } from '../account-flags';
 import type { Expand } from '../nodes/executor';
 import { isOpen, type RunRow, runsWhere, stepOf, type StepRow } from './rows';
 
-export const AUTOMATION_IS_ON = flagIsOn('feature:automation', '$1::uuid');
+/** Whether an account has automations. */
+export async function hasAutomations(db: Pick<Queryable, 'query'>, account_id: string): Promise<boolean> {
+  const isOn = await accountFlags(db, [account_id], ['feature:automation']);
+  return isOn('feature:automation', account_id);
+}
 
 /** Whether the automation of a run is enabled, and its account has the feature. */
 export async function isRunWanted(
@@ -16,11 +20,11 @@ export async function isRunWanted(
   { account_id, automation_id }: Pick<RunRow, 'account_id' | 'automation_id'>,
 ): Promise<boolean> {
   const rows = await db.query(
-    `select 1 as one from automations where account_id = $1 and id = $2 and enabled and ${AUTOMATION_IS_ON}`,
+    `select 1 as one from automations where account_id = $1 and id = $2 and enabled`,
     [account_id, automation_id],
     'automation-wanted',
   );
-  return rows.length > 0;
+  return rows.length > 0 && hasAutomations(db, account_id);
 }
 
 /** An open step and its run; undefined once either has ended. */
