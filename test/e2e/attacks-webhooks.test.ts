@@ -40,7 +40,7 @@ async function traces(): Promise<{ events: number; parked: number }> {
   const db = server.database!.db;
   const lag = async () => {
     const [row] = await db.query(
-      `select (select count(*) from ledger) as ingested, (select count(*) from platform_event_logs) as events`,
+      `select (select count(*) from ledger where projection = 'event-log') as ingested, (select count(*) from platform_event_logs) as events`,
     );
     return row as { ingested: number; events: number };
   };

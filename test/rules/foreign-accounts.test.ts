@@ -361,6 +361,7 @@ describe('every operation, called from another account', () => {
     };
     own_examples = {
       updateUserRole: { permissions: ['ideas:read'] },
+      replaceAutomationGraph: { revision: 1 },
       updateMemberRole: { user_id, role_id },
       removeMember: { user_id },
       createInvite: { role_id },
