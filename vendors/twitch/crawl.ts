@@ -4,29 +4,10 @@ import { bodyOf } from '../http/body';
 import { hostOf } from '../http/hosts';
 import type { HttpClients } from '../http/port';
 import { AppTokens } from '../oauth/app-token';
+import { HelixStreams, HelixUser } from './payloads';
 
 const Users = z.object({
-  data: z.array(
-    z.object({
-      id: z.string(),
-      login: z.string(),
-      display_name: z.string(),
-      description: z.string().nullish(),
-      broadcaster_type: z.string().nullish(),
-    }),
-  ),
-});
-const Streams = z.object({
-  data: z.array(
-    z.object({
-      id: z.string(),
-      user_id: z.string(),
-      title: z.string().nullish(),
-      game_name: z.string().nullish(),
-      viewer_count: z.number(),
-      started_at: z.string(),
-    }),
-  ),
+  data: z.array(HelixUser.extend({ description: z.string().nullish(), broadcaster_type: z.string().nullish() })),
 });
 
 /** Twitch's users by their logins, and what they stream. */
@@ -51,7 +32,7 @@ export function twitchCrawl(http: HttpClients, { api_url, id_url }: { api_url: s
       const { data: streams } = await get(
         'streams',
         [['first', '100'], ...users.map(({ id }): [string, string] => ['user_id', id])],
-        Streams,
+        HelixStreams,
       );
       return users.map(({ id, login, display_name, description, broadcaster_type }) => {
         const stream = streams.find(({ user_id }) => user_id === id);

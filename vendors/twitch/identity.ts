@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { HttpClients } from '../http/port';
 import { asking, secondsOf, textOf } from '../login/asking';
 import { TokenRefused, type IdentityProvider } from '../login/port';
+import { HelixUser } from './payloads';
 
 const Validated = z.object({
   client_id: z.string(),
@@ -12,15 +13,7 @@ const Validated = z.object({
   expires_in: z.number(),
 });
 const Users = z.object({
-  data: z.array(
-    z.object({
-      id: z.string(),
-      login: z.string(),
-      display_name: z.string(),
-      profile_image_url: z.string().nullish(),
-      email: z.string().nullish(),
-    }),
-  ),
+  data: z.array(HelixUser.extend({ profile_image_url: z.string().nullish(), email: z.string().nullish() })),
 });
 
 export interface TwitchOptions {

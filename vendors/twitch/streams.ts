@@ -2,21 +2,9 @@ import { z } from 'zod';
 import { bodyOf } from '../http/body';
 import { hostOf } from '../http/hosts';
 import type { HttpClients } from '../http/port';
+import { HelixStreams } from './payloads';
 import type { TwitchLogin, TwitchStreams } from './port';
 
-const Streams = z.object({
-  data: z.array(
-    z.object({
-      id: z.string(),
-      user_id: z.string(),
-      title: z.string().nullish(),
-      game_name: z.string().nullish(),
-      tags: z.array(z.string()).nullish(),
-      viewer_count: z.number(),
-      started_at: z.string(),
-    }),
-  ),
-});
 const Followers = z.object({ total: z.int() });
 export function twitchStreams(http: HttpClients, { api_url }: { api_url: string }): TwitchStreams {
   const client = http.client('twitch', [hostOf(api_url)]);
@@ -27,7 +15,7 @@ export function twitchStreams(http: HttpClients, { api_url }: { api_url: string 
   return {
     async live(user_ids, by) {
       const query = new URLSearchParams([['first', '100'], ...user_ids.map((id) => ['user_id', id])]);
-      return (await get(`streams?${query.toString()}`, by, Streams)).data;
+      return (await get(`streams?${query.toString()}`, by, HelixStreams)).data;
     },
     async followers(broadcaster_id, by) {
       const query = new URLSearchParams({ broadcaster_id, first: '1' });
