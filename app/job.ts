@@ -13,7 +13,7 @@ import type { PersonHere } from '../services/chat/person-profiles';
 import type { ModerationRequest, ModerationResult } from '../services/chat/moderate-chat';
 import type { AnnouncementRequest, SendRequest, SendResult } from '../services/chat/send-chat';
 import type { ShoutOutRequest } from '../services/chat/shout-out';
-import type { DiscordPostRequest, DiscordPostResult } from '../services/connections/discord-posts';
+import type { DiscordPostRequest, DiscordPostResult } from '../services/discord/posts';
 import type { WebhookCalls } from '../services/automation/webhooks';
 import type { VendorConnections } from '../services/connections/vendor-connections';
 

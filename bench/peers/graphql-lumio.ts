@@ -27,6 +27,7 @@ const NO_CHAT = {
   discord: {
     textChannels: noCall,
     post: noCall,
+    roles: noCall,
     registerCommands: noCall,
     acknowledge: noCall,
     answerInteraction: noCall,

@@ -8,6 +8,7 @@ import { createLinkLeases } from '../../ingest/runtime/connection/link-leases';
 import { createPersonalTexts } from '../../privacy/subject-keys/texts';
 import { linkedConnections } from '../../ingest/runtime/connection/linked-connections';
 import { createParkedWebhooks } from '../../ingest/runtime/parked/parked';
+import { createDiscordCommands } from '../../ingest/discord/commands';
 import { createDiscordAdapter } from '../../ingest/discord/adapter';
 import { createSpotifyAdapter } from '../../ingest/spotify/adapter';
 import { accountsOnAir } from '../../ingest/spotify/on-air';
@@ -22,6 +23,9 @@ import { createYoutubeQuota } from '../../ingest/youtube/quota';
 import type { ChannelEmotes } from '../../services/chat/emotes';
 import type { Settings } from '../../kernel/settings/settings';
 import { createNowPlayingPublisher } from '../../realtime/control/music';
+import { isDiscordCommand } from '../../services/automation/discord-commands';
+import { createDiscordBuckets } from '../../services/discord/buckets';
+import { discordRest } from '../../vendors/discord/rest';
 import { discordGateway } from '../../vendors/discord/gateway';
 import type { HttpClients } from '../../vendors/http/port';
 import { spotifyPlayer } from '../../vendors/spotify/player';
@@ -125,6 +129,10 @@ function othersOf(
       gateway: discordGateway(http, settings.discord),
       accountOf: guilds.accountOf,
       shards,
+      commands: createDiscordCommands({
+        isCommand: (account_id, word) => isDiscordCommand(engines.projector_db, account_id, word),
+        rest: discordRest(http, settings.discord, createDiscordBuckets(engines.db)),
+      }),
     }) as Adapter,
   ];
 }

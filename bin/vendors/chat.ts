@@ -5,7 +5,7 @@ import { createPersonalTexts } from '../../privacy/subject-keys/texts';
 import { causeOf } from '../../services/chat/causes';
 import { moderateChat } from '../../services/chat/moderate-chat';
 import { enrich } from '../../services/chat/person-profiles';
-import { postToDiscord } from '../../services/connections/discord-posts';
+import { postToDiscord } from '../../services/discord/posts';
 import { createProfileBreakers } from '../../services/chat/profile-breakers';
 import { announce, sendChat } from '../../services/chat/send-chat';
 import { shoutOut } from '../../services/chat/shout-out';

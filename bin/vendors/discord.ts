@@ -2,7 +2,7 @@ import type { Metrics } from '../../engines/metrics/port';
 import type { Engines } from '../../engines/engines';
 import type { Settings } from '../../kernel/settings/settings';
 import type { ShutdownStack } from '../../lib/async/shutdown-stack';
-import { createDiscordBuckets } from '../../services/connections/discord-buckets';
+import { createDiscordBuckets } from '../../services/discord/buckets';
 import type { DiscordRest } from '../../vendors/discord/port';
 import { discordRest } from '../../vendors/discord/rest';
 import { openHttp } from './http';

@@ -14,7 +14,7 @@ import {
   put,
 } from '../../app/operation';
 import { connectingErrors } from '../../services/connections/connecting';
-import { textChannelsOf } from '../../services/connections/discord-channels';
+import { textChannelsOf } from '../../services/discord/channels';
 import { beginConnection, return_to, StartedConnection } from '../../services/connections/starting';
 import { DISCORD_FEATURES, isDiscordFeature, MAX_SETTINGS_BYTES } from '../../domain/connections/discord-guilds';
 import { load } from '../../app/write-path/aggregate-cache';

@@ -3,8 +3,9 @@ import type { Json } from '../../lib/json/json';
 import { withTimeout } from '../../lib/async/signal';
 import { HttpFailed } from '../../vendors/http/port';
 import type { DiscordGateway } from '../../vendors/discord/port';
+import type { DiscordCommands } from './commands';
 import { Boosts, normaliseDiscord } from './members';
-import { DiscordSession, type DiscordTimings, type Kept, ShardsRequired } from './session';
+import { ContentRefused, DiscordSession, type DiscordTimings, type Kept, ShardsRequired } from './session';
 import { ONLY_SHARD, type Shard, shardOf, type Shards } from './shards';
 import { type Adapter, type Link, LinkLost, PauseAsked } from '../runtime/connection/adapter';
 import { endSession } from '../runtime/connection/ending';
@@ -15,6 +16,8 @@ export interface DiscordAdapterDeps {
   /** Returns the account that a guild is linked to; null for an unlinked one. */
   accountOf(guild_id: string): Promise<string | null>;
   shards: Shards;
+  /** Finds messages that name a command. */
+  commands: Pick<DiscordCommands, 'useOf'>;
   timings?: Partial<DiscordTimings>;
 }
 
@@ -29,6 +32,8 @@ const TIMINGS: DiscordTimings = { open_ms: 30_000, invalid_ms: [1_000, 5_000] };
 export function createDiscordAdapter(deps: DiscordAdapterDeps): Adapter<DiscordSession> {
   const timings = { ...TIMINGS, ...deps.timings };
   const boosts = new Boosts();
+  /** Discord has refused the intent of message content: the bot goes on without the content of messages. */
+  let content_refused = false;
   const accountOf = (guild_id: string) => deps.accountOf(guild_id);
 
   async function open(link: Link, kept: Kept | null): Promise<DiscordSession> {
@@ -37,7 +42,11 @@ export function createDiscordAdapter(deps: DiscordAdapterDeps): Adapter<DiscordS
     const url = kept?.url ? kept.url : await placeFor(link, token, shard);
     let session: DiscordSession | undefined;
     try {
-      session = new DiscordSession(link, accountOf, boosts, timings, deps.gateway.socket(url), shard);
+      session = new DiscordSession(
+        { link, accountOf, boosts, timings, commands: deps.commands, wants_content: !content_refused },
+        deps.gateway.socket(url),
+        shard,
+      );
       const late = () => new LinkLost('Discord did not answer in time.');
       await withTimeout(session.begin(token, kept && { ...kept, url }), timings.open_ms, late);
       void session.ended.catch((error: unknown) => raise(error, shard).catch(() => undefined));
@@ -53,6 +62,7 @@ export function createDiscordAdapter(deps: DiscordAdapterDeps): Adapter<DiscordS
 
   /** Raises the number of shards; the next list of connections has the new number. */
   async function raise(error: unknown, [, of]: Shard): Promise<void> {
+    if (error instanceof ContentRefused) content_refused = true;
     if (error instanceof ShardsRequired) await deps.shards.atLeast(of + 1);
   }
 

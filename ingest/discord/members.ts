@@ -5,6 +5,7 @@ import type { Received } from '../runtime/connection/adapter';
 import { readJson, storableJson } from '../runtime/parse/text';
 import { eventTime } from '../runtime/parse/times';
 import { readTime } from '../../lib/time/vendor-times';
+import { CommandUse, normaliseCommand } from './commands';
 import * as webhook from '../runtime/webhook/webhook';
 import type { Outcome } from '../runtime/webhook/webhook';
 
@@ -65,6 +66,8 @@ export function actionOf(type: unknown): 'member_join' | 'member_leave' | 'membe
 export function normaliseDiscord({ text, received_at }: Received): Outcome {
   const reading = readJson(storableJson(text));
   if (!reading.ok) return webhook.park(reading.reason, reading.detail);
+  const command = CommandUse.safeParse(reading.value);
+  if (command.success) return normaliseCommand(command.data, received_at);
   const read = MemberAct.safeParse(reading.value);
   if (!read.success) return webhook.park('bad_payload', read.error.issues[0]!.message);
   const { account_id, action, place, member } = read.data;

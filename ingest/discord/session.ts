@@ -1,5 +1,6 @@
 import type { RawData, WebSocket } from 'ws';
 import type { Shard } from './shards';
+import type { CommandUse, DiscordCommands } from './commands';
 import { actionOf, type Boosts, type MemberAct } from './members';
 import { type AdapterSession, ConnectionRefused, type Link, LinkLost, PauseAsked } from '../runtime/connection/adapter';
 import { readJson } from '../runtime/parse/text';
@@ -14,6 +15,9 @@ export interface DiscordTimings {
 
 /** GUILDS and GUILD_MEMBERS; the latter is switched on in the developers' portal. */
 const INTENTS = (1 << 0) | (1 << 1);
+/** GUILD_MESSAGES and MESSAGE_CONTENT; the latter is switched on in the developers' portal. */
+const MESSAGES = (1 << 9) | (1 << 15);
+const DISALLOWED_INTENTS = 4014;
 const OP = {
   dispatch: 0,
   heartbeat: 1,
@@ -41,6 +45,9 @@ const LEAVING = 4_200;
 const LEAST_BEAT_MS = 20;
 const MAX_BEAT_MS = 300_000;
 
+/** Discord does not give the bot the content of messages. */
+export class ContentRefused extends LinkLost {}
+
 /** The bot has too many servers for the number of shards. */
 export class ShardsRequired extends LinkLost {}
 
@@ -55,6 +62,17 @@ export interface Kept {
   url: string;
   /** Shard of the session. */
   shard: Shard;
+}
+
+interface SessionDeps {
+  link: Link;
+  /** Returns the account that a guild is linked to; null for an unlinked one. */
+  accountOf(guild_id: string): Promise<string | null>;
+  boosts: Boosts;
+  timings: DiscordTimings;
+  commands: Pick<DiscordCommands, 'useOf'>;
+  /** Whether the session asks for messages with their content. */
+  wants_content: boolean;
 }
 
 /** A socket of the gateway. */
@@ -82,14 +100,17 @@ export class DiscordSession implements AdapterSession {
   private work: Promise<void> = Promise.resolve();
   private waiting_bytes = 0;
 
+  private readonly link: Link;
+  private readonly boosts: Boosts;
+  private readonly timings: DiscordTimings;
+
   constructor(
-    private readonly link: Link,
-    private readonly accountOf: (guild_id: string) => Promise<string | null>,
-    private readonly boosts: Boosts,
-    private readonly timings: DiscordTimings,
+    private readonly deps: SessionDeps,
     private readonly socket: WebSocket,
     private readonly shard: Shard,
   ) {
+    const { link, boosts, timings } = deps;
+    [this.link, this.boosts, this.timings] = [link, boosts, timings];
     this.heard_before = link.last_heard;
     this.begun.catch(() => undefined);
     this.ended = new Promise((_resolve, reject) => {
@@ -131,6 +152,8 @@ export class DiscordSession implements AdapterSession {
   }
 
   private endedBy(code: number): Error {
+    if (code === DISALLOWED_INTENTS && this.deps.wants_content)
+      return new ContentRefused('Discord does not let the bot read messages.');
     const reason = FATAL[code];
     if (reason !== undefined) return new ConnectionRefused(reason);
     if (code === SHARDING_REQUIRED) return new ShardsRequired('Discord asks for more shards.');
@@ -192,7 +215,7 @@ export class DiscordSession implements AdapterSession {
     }
     this.send(OP.identify, {
       token,
-      intents: INTENTS,
+      intents: this.deps.wants_content ? INTENTS | MESSAGES : INTENTS,
       properties: { os: process.platform, browser: 'lumio', device: 'lumio' },
       large_threshold: 250,
       shard: this.shard,
@@ -262,6 +285,7 @@ export class DiscordSession implements AdapterSession {
   }
 
   private async tell(type: unknown, seq: number, data: unknown, received_at: number): Promise<void> {
+    if (type === 'MESSAGE_CREATE') return this.message(data, received_at);
     const happened = actionOf(type);
     const guild_id = keptId(member(data, 'guild_id'));
     const user_id = keptId(member(data, 'user', 'id'));
@@ -271,7 +295,7 @@ export class DiscordSession implements AdapterSession {
     if (happened === 'member_update' && premium_since === undefined) return;
     const boosts = this.boosts.begins(guild_id, user_id, premium_since, received_at);
     if (happened === 'member_update' && !boosts) return;
-    const account_id = await this.accountOf(guild_id);
+    const account_id = await this.deps.accountOf(guild_id);
     if (account_id === null) return;
     const act: MemberAct = {
       account_id,
@@ -280,6 +304,19 @@ export class DiscordSession implements AdapterSession {
       member: data as Record<string, unknown>,
     };
     await this.link.deliver({ text: JSON.stringify(act), received_at });
+  }
+
+  /** Delivers a message that names a command of the guild's account. */
+  private async message(data: unknown, received_at: number): Promise<void> {
+    const guild_id = keptId(member(data, 'guild_id'));
+    const content = member(data, 'content');
+    if (guild_id === null || typeof content !== 'string' || !content.trimStart().startsWith('!')) return;
+    const account_id = await this.deps.accountOf(guild_id);
+    if (account_id === null) return;
+    const command = await this.deps.commands.useOf(account_id, data);
+    if (command === null) return;
+    const use: CommandUse = { account_id, command: { ...command } };
+    await this.link.deliver({ text: JSON.stringify(use), received_at });
   }
 
   private keep(seq: number): void {

@@ -18,7 +18,7 @@ import { type ApplyMode, projection, topic } from '../../kernel/projection';
 import { holdable } from '../../kernel/texts';
 import { exactMicros } from '../../lib/time/instants';
 import { installedBots, sentHere } from '../../services/automation/account-bots';
-import { discordUses, type DiscordUse } from '../../services/connections/discord-uses';
+import { discordUses, type DiscordUse } from '../../services/discord/uses';
 
 /** Fresh records that no earlier transaction has applied. */
 function freshOf(batch: readonly LoggedRecord[], { applied }: ApplyMode): LoggedRecord[] {

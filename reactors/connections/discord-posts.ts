@@ -18,8 +18,8 @@ import {
 import { NotSent } from '../../kernel/job';
 import { DiscordLimited } from '../../vendors/discord/port';
 import { readChannelName } from '../../services/connections/channel-names';
-import { markUnknown } from '../../services/connections/discord-posts';
-import { discordUse, type DiscordUse } from '../../services/connections/discord-uses';
+import { markUnknown } from '../../services/discord/posts';
+import { discordUse, type DiscordUse } from '../../services/discord/uses';
 
 const PAUSES = { first_ms: 1_000, most_ms: 15_000 };
 const TRIES = 300;

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { textChannelsOf } from '../../services/connections/discord-channels';
+import { textChannelsOf } from '../../services/discord/channels';
 import {
   AdminDiscordGuild,
   DiscordGuild,

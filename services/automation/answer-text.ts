@@ -1,8 +1,9 @@
 import { randomInt } from 'node:crypto';
 import { argumentValues, cutTo, expand, uptimeText } from '../../domain/automation/expansion';
-import type { Platform } from '../../domain/common/vendors';
+import type { BotPlatform } from '../../domain/common/vendors';
 import type { Queryable } from '../../engines/postgres/port';
 import type { PersonalTexts } from '../../privacy/subject-keys/port';
+import { grantNames } from '../connections/connection-grants';
 import { readChannelName } from '../connections/channel-names';
 import { accountFlags } from './account-flags';
 import { maskOf } from './masks';
@@ -10,7 +11,8 @@ import { maskOf } from './masks';
 /** Subject of the values of a text; a text without a line has no user, arguments and count. */
 export interface TextSubject {
   account_id: string;
-  platform: Platform;
+  platform: BotPlatform;
+  /** A channel in Discord names no channel of the account. */
   channel_id: string;
   user?: string | null;
   args?: string | null;
@@ -38,18 +40,35 @@ export async function expandedText(
       count: line.count === undefined ? '' : String(line.count),
       ...argumentValues(mask(line.args ?? ''), user),
     },
-    channel: mask((await readChannelName(services, { platform, platform_channel_id: channel_id })) ?? ''),
+    channel: mask(await channelOf(services, { account_id, platform, channel_id })),
     uptime: await uptimeOf(services.db, account_id, platform),
     song: template.includes('{{song}}') ? mask(await songOf(services.db, account_id)) : '',
   };
   return cutTo(expand(template, values, randomInt).trim(), most_characters);
 }
 
-/** Empty while the channel is not on air. */
-async function uptimeOf(db: Queryable, account_id: string, platform: Platform): Promise<string> {
+/** Name of the channel; in Discord that of the account's server. */
+async function channelOf(services: TextServices, { account_id, platform, channel_id }: TextSubject): Promise<string> {
+  if (platform === 'discord') return guildName(services, account_id);
+  return (await readChannelName(services, { platform, platform_channel_id: channel_id })) ?? '';
+}
+
+/** Name of the account's Discord server. */
+async function guildName(services: TextServices, account_id: string): Promise<string> {
+  const [row] = await services.db.query<{ id: string }>(
+    `select id from bot_connections where account_id = $1 and platform = 'discord'`,
+    [account_id],
+    'bot-guild',
+  );
+  if (row === undefined) return '';
+  return (await grantNames(services, [row.id])).get(row.id)?.display_name ?? '';
+}
+
+/** Empty while the channel is not on air; in Discord while no channel of the account is. */
+async function uptimeOf(db: Queryable, account_id: string, platform: BotPlatform): Promise<string> {
   const [row] = await db.query<{ ms: number | null }>(
     `select (extract(epoch from clock_timestamp() - min(started_at)) * 1000)::float8 as ms from channel_status
-     where account_id = $1 and platform = $2 and is_online`,
+     where account_id = $1 and ($2 = 'discord' or platform = $2) and is_online`,
     [account_id, platform],
     'bot-uptime',
   );

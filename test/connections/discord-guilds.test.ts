@@ -228,3 +228,69 @@ describe('posts', () => {
     expect(texts(MIRROR)).toHaveLength(mirror + 1);
   });
 });
+
+describe('commands', () => {
+  /** An id of Discord has the time of its making. */
+  let made = 0n;
+  const idNow = () => String(((BigInt(Date.now()) - 1_420_070_400_000n) << 22n) + (made += 1n));
+  const write = (content: string, member: object = {}, author: object = {}) => {
+    const message = {
+      ...{ id: idNow(), channel_id: '15', guild_id: GUILD, content, type: 0 },
+      author: { id: '701', username: 'ada', global_name: 'Ada L', bot: false, ...author },
+      member: { roles: [], premium_since: null, nick: null, ...member },
+    };
+    discord.say('MESSAGE_CREATE', message);
+    return message.id;
+  };
+  const answers = () => discord.rest.posted.filter(({ channel_id }) => channel_id === '15');
+  const make = (body: object) => owner.send('POST', '/v1/bot-commands', { response_type: 'text', ...body });
+
+  beforeAll(async () => {
+    discord.rest.channels.get(GUILD)!.push({ id: '15', name: 'talk', type: 0, position: 4 });
+    const roles = [
+      { id: GUILD, permissions: '1024' },
+      { id: '5', permissions: String(1 << 13) },
+    ];
+    discord.rest.guilds.set(GUILD, { owner_id: '700', roles });
+    await eventually(async () => (discord.connected > 0 ? true : undefined), 'the session of the gateway');
+    await make({ name: 'hug', response: '{{user}} hugs {{target}} in {{channel}} ({{count}})' });
+    await make({ name: 'mods', response: 'mod', min_role: 'moderator' });
+    await make({ name: 'boosts', response: 'boost', min_role: 'subscriber' });
+    await make({ name: 'mine', response: 'owner', min_role: 'broadcaster' });
+    await make({ name: 'slashed', response: 'no', discord_form: 'slash' });
+    await make({ name: 'elsewhere', response: 'no', platforms: ['kick'] });
+  });
+
+  test('a message that names a command is answered once, as a reply that pings nobody', async () => {
+    const id = write('!Hug @bob hello');
+    const answer = await eventually(async () => answers()[0], 'the answer');
+    expect(answer).toMatchObject({ content: `Ada L hugs bob in Guild ${GUILD} (1)`, reply_to: id });
+    expect(answer.allowed_mentions).toMatchObject({ parse: [], replied_user: false });
+  });
+
+  test('roles are those of the server, and other messages are neither stored nor answered', async () => {
+    const before = answers().length;
+    for (const name of ['mods', 'boosts', 'mine', 'slashed', 'elsewhere', 'unknown']) write(`!${name}`);
+    write('plain talk');
+    write('!hug', {}, { bot: true });
+    write('!mods', { roles: ['5'] });
+    write('!boosts', { premium_since: '2026-01-01T00:00:00Z' });
+    write('!mine', {}, { id: '700' });
+    await eventually(async () => answers()[before + 2], 'the answers');
+    const texts = answers().map(({ content }) => content);
+    expect(texts.slice(before).sort()).toEqual(['boost', 'mod', 'owner']);
+    const rows = `select 1 from platform_chat_messages where platform = 'discord'`;
+    expect(await server.database!.db.query(rows)).toEqual([]);
+  });
+
+  test('a call without an answer is not repeated', async () => {
+    const path = '/api/v10/channels/15/messages';
+    const before = discord.asked(path);
+    discord.fail({ path, status: 'cut' });
+    write('!hug');
+    await eventually(async () => (discord.asked(path) > before ? true : undefined), 'the call');
+    write('!hug after');
+    await eventually(async () => answers().find(({ content }) => content.includes('after')), 'the next answer');
+    expect(discord.asked(path)).toBe(before + 2);
+  });
+});

@@ -1,5 +1,5 @@
 import { NotSent, OutcomeUnknown } from '../../kernel/job';
-import { createDiscordBuckets, sweepDiscordBuckets } from '../../services/connections/discord-buckets';
+import { createDiscordBuckets, sweepDiscordBuckets } from '../../services/discord/buckets';
 import { createHttpClients } from '../../vendors/http/client';
 import { DiscordRefused } from '../../vendors/discord/port';
 import { discordRest } from '../../vendors/discord/rest';

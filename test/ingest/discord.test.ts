@@ -3,6 +3,7 @@ import { EVENT_TYPES, shapeOf } from '../../domain/events/event-catalogue';
 import { createDiscordAdapter } from '../../ingest/discord/adapter';
 import type { DiscordSession } from '../../ingest/discord/session';
 import { Boosts, normaliseDiscord } from '../../ingest/discord/members';
+import { createDiscordCommands } from '../../ingest/discord/commands';
 import { createShards, shardConnections } from '../../ingest/discord/shards';
 import {
   ConnectionRefused,
@@ -28,6 +29,7 @@ const http = createHttpClients({ metrics: noMetrics, allow_loopback: true });
 const sessions: DiscordSession[] = [];
 let shards = 1;
 let lookups_fail = false;
+let roles_fail = false;
 /** Whose a guild is, is not known before. */
 let known: Promise<unknown> = Promise.resolve();
 const adapter = createDiscordAdapter({
@@ -41,6 +43,15 @@ const adapter = createDiscordAdapter({
     return guild_id === GUILD ? ACCOUNT : null;
   },
   shards: { atLeast: async (count) => (shards = Math.max(shards, count)) },
+  commands: createDiscordCommands({
+    isCommand: async (_account_id, word) => word === 'hug',
+    rest: {
+      async roles() {
+        if (roles_fail) throw new Error('Discord is away');
+        return { owner_id: '700', permissions: new Map([[GUILD, 1n << 10n], ['5', 1n << 3n]]) }; // prettier-ignore
+      },
+    },
+  }),
   timings: { open_ms: 2_000, invalid_ms: [1, 5] },
 });
 beforeAll(() => vendor.start());
@@ -94,6 +105,36 @@ test('joining, leaving and a boost that begins become events of the account that
     expect([type, schema.safeParse(JSON.parse(raw)).error]).toEqual([type, undefined]);
   }
   expect(link.records[0]).toMatchObject({ occurred_at: '2024-04-09T04:00:26.288Z' });
+});
+
+test('of messages, only those of persons that name a command are stored, with the role of their author', async () => {
+  const { link } = await opened();
+  const author = { id: '701', username: 'ada', global_name: null };
+  const write = (content: string, more: object = {}, member: object = {}) =>
+    vendor.say('MESSAGE_CREATE', {
+      ...{ id: String(1_400_000_000_000_000_000n + BigInt(link.records.length)), channel_id: '15', guild_id: GUILD },
+      ...{ content, author, member: { roles: [], ...member }, ...more },
+    });
+  roles_fail = true;
+  write('!hug first', { id: '1400000000000000001' });
+  await stored(link, 1);
+  roles_fail = false;
+  for (const content of ['hug', '! hug', '!other', 'say !hug', '']) write(content);
+  write('!hug', { author: { ...author, bot: true } });
+  write('!hug', { webhook_id: '9' });
+  write('!hug', { guild_id: '1' });
+  write('!hug', { author: null });
+  write('!hug', { id: '1400000000000000002' }, { roles: ['5'], premium_since: '2026-01-01T00:00:00Z' });
+  write('!hug', { id: '1400000000000000003' }, { premium_since: '2026-01-01T00:00:00Z' });
+  write('!hug', { id: '1400000000000000004', author: { ...author, id: '700' } });
+  await stored(link, 4);
+  const roles = link.records.map(({ raw }) => JSON.parse(raw).role as string);
+  expect(roles).toEqual(['follower', 'moderator', 'subscriber', 'broadcaster']);
+  expect(link.records[0]).toMatchObject({
+    ...{ topic: 'chat-events', type: 'discord:command', subject: 'discord:701' },
+    ...{ external_id: 'discord:command:1400000000000000001', occurred_at: expect.stringMatching(/^2025-07-/) },
+  });
+  expect(vendor.intents).toBe(3 | (1 << 9) | (1 << 15));
 });
 
 test('an update without the time of a boost keeps what is known, and null ends the boost', async () => {
@@ -192,7 +233,11 @@ test('told to come again, the session goes on', async () => {
 
 test('a token that is none, intents that are not switched on, and a day without sessions left', async () => {
   await expect(opened(null, ['wrong'])).rejects.toThrow(ConnectionRefused);
+  vendor.may_read = false;
+  await expect(opened()).rejects.toThrow(LinkLost);
   const { session } = await opened();
+  expect(vendor.intents).toBe(3);
+  vendor.may_read = true;
   vendor.closeAll(4014);
   const failure = await session.ended.catch((error: unknown) => error);
   expect(failure).toMatchObject({ reason: 'disallowed_intents' });

@@ -5,6 +5,8 @@ import type { FakeCall, FakeHandler } from './cloud';
 import { FakeDiscordRest } from './discord-rest';
 import { FakeVendor, type LoginAnswer } from './fake';
 
+const MESSAGE_CONTENT = 1 << 15;
+
 interface Session {
   id: string;
   /** What was said in it, to be repeated to who resumes. */
@@ -26,6 +28,10 @@ export class FakeDiscord extends FakeVendor {
   /** Sessions of fewer shards are refused. */
   least_shards = 1;
   readonly identified_as: unknown[] = [];
+  /** Intents of the newest session. */
+  intents = 0;
+  /** Whether the intent of message content is switched on. */
+  may_read = true;
   beats = 0;
   identified = 0;
   resumed = 0;
@@ -109,7 +115,11 @@ export class FakeDiscord extends FakeVendor {
       return;
     }
     if (!this.bot_tokens.has(d?.token)) return ws.close(4004);
-    if (op === 2) return this.identify(ws, d.shard as [number, number]);
+    if (op === 2) {
+      this.intents = d.intents as number;
+      if (!this.may_read && (d.intents & MESSAGE_CONTENT) !== 0) return ws.close(4014);
+      return this.identify(ws, d.shard as [number, number]);
+    }
     if (op !== 6) return ws.close(4001);
     const session = this.sessions.get(d.session_id);
     if (session === undefined) return ws.send(JSON.stringify({ op: 9, d: false }));

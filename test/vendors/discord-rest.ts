@@ -30,6 +30,7 @@ const UNKNOWN_CHANNEL = { message: 'Unknown Channel', code: 10003 };
 export class FakeDiscordRest {
   /** Channels by server. */
   readonly channels = new Map<string, FakeChannel[]>();
+  readonly guilds = new Map<string, { owner_id: string; roles: { id: string; permissions: string }[] }>();
   readonly posted: PostedMessage[] = [];
   /** Commands by server. */
   readonly commands = new Map<string, { name: string; description: string }[]>();
@@ -96,6 +97,13 @@ export class FakeDiscordRest {
     return { headers };
   }
 
+  showGuild(guild_id: string): { status: number; body: unknown } {
+    const guild = this.guilds.get(guild_id);
+    return guild === undefined
+      ? { status: 404, body: { message: 'Unknown Guild', code: 10004 } }
+      : { status: 200, body: { id: guild_id, ...guild } };
+  }
+
   listChannels(guild_id: string): { status: number; body: unknown } {
     const channels = this.channels.get(guild_id);
     return channels === undefined
@@ -147,6 +155,7 @@ export class FakeDiscordRest {
 }
 
 const ROUTES = [
+  { pattern: /^GET \/guilds\/(\d+)$/, bucket: 'b-guild', serve: 'showGuild' },
   { pattern: /^GET \/guilds\/(\d+)\/channels$/, bucket: 'b-channels', serve: 'listChannels' },
   { pattern: /^POST \/channels\/(\d+)\/messages$/, bucket: 'b-messages', serve: 'takeMessage' },
   { pattern: /^PUT \/applications\/\d+\/guilds\/(\d+)\/commands$/, bucket: 'b-commands', serve: 'takeCommands' },

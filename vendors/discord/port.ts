@@ -86,6 +86,13 @@ export class DiscordLimited extends NotSent {
   }
 }
 
+/** Owner and roles of a server. */
+export interface DiscordGuildRoles {
+  owner_id: string | null;
+  /** Permission bits by role; the role of everybody has the server's id. */
+  permissions: ReadonlyMap<string, bigint>;
+}
+
 /** A command that Discord shows to the members of a server. */
 export interface SlashCommand {
   name: string;
@@ -99,6 +106,8 @@ export interface SlashCommand {
 export interface DiscordRest {
   /** Text channels of a server, in their order. */
   textChannels(guild_id: string): Promise<DiscordChannel[]>;
+  /** Owner and roles of a server. */
+  roles(guild_id: string): Promise<DiscordGuildRoles>;
   /** Posts a message that pings nobody; returns its id. */
   post(channel_id: string, message: { text: string; reply_to?: string | null }): Promise<string>;
   /** Replaces all commands of the bot in a server. */

@@ -26,6 +26,10 @@ const STRING = 3;
 const Channels = z.array(
   z.object({ id: z.string(), name: z.string().nullish(), type: z.int(), position: z.int().nullish() }),
 );
+const Guild = z.object({
+  owner_id: z.string().nullish(),
+  roles: z.array(z.object({ id: z.string(), permissions: z.string().regex(/^\d{1,30}$/) })),
+});
 const Posted = z.object({ id: z.string() });
 const Refusal = z.object({ message: z.string().nullish(), code: z.int().nullish(), errors: z.unknown().optional() });
 const Limited = z.object({ retry_after: z.number().nullish(), global: z.boolean().nullish() });
@@ -96,6 +100,16 @@ export function discordRest(
         .filter(({ type }) => TEXT_CHANNELS.has(type))
         .sort((one, other) => (one.position ?? 0) - (other.position ?? 0) || (one.id < other.id ? -1 : 1))
         .map(({ id, name, type }) => ({ id, name: name ?? '', type }));
+    },
+    async roles(guild_id) {
+      const path = `/guilds/${encodeURIComponent(guild_id)}`;
+      const guild = bodyAs(
+        await call({ method: 'GET', path, route: { name: 'GET /guilds/{id}', major: guild_id } }),
+        Guild,
+      );
+      if (guild === undefined) throw new OutcomeUnknown('Discord answered with no server');
+      const permissions = guild.roles.map(({ id, permissions: bits }) => [id, BigInt(bits)] as const);
+      return { owner_id: guild.owner_id ?? null, permissions: new Map(permissions) };
     },
     async post(channel_id, { text, reply_to }) {
       const answer = await call({

@@ -13,6 +13,8 @@ export interface DiscordPostRequest {
   text: string;
   /** Message that is answered. */
   reply_to?: string | null;
+  /** Server that the channel is known to be in. Absent: the channel is compared with those of the account's server. */
+  of_guild?: string;
 }
 
 export type DiscordPostResult =
@@ -49,7 +51,7 @@ export async function postToDiscord(
   const earlier = await earlierPost(db, request);
   if (earlier !== null) return earlier;
   try {
-    if (!(await isOwnChannel(services, account_id, channel_id)))
+    if (!(await isOwnChannel(services, request)))
       return failed('The channel is not one of the account’s Discord server');
   } catch (error) {
     return failureOf(error, true);
@@ -116,8 +118,7 @@ export const markUnknown = (db: Pick<Queryable, 'query'>, { account_id, cause_id
  */
 async function isOwnChannel(
   { db, discord }: DiscordPostServices,
-  account_id: string,
-  channel_id: string,
+  { account_id, channel_id, of_guild }: DiscordPostRequest,
 ): Promise<boolean> {
   const rows = await db.query<{ guild_id: string; is_set: boolean }>(
     `select b.platform_user_id as guild_id, exists (select from discord_guild_channels c
@@ -128,6 +129,7 @@ async function isOwnChannel(
   );
   const [guild] = rows;
   if (guild === undefined) return false;
+  if (of_guild !== undefined) return of_guild === guild.guild_id;
   return guild.is_set || (await discord.textChannels(guild.guild_id)).some(({ id }) => id === channel_id);
 }
 

@@ -1,0 +1,108 @@
+import { LRUCache } from 'lru-cache';
+import { z } from 'zod';
+import { DISCORD_COMMAND, type DiscordUseOfCommand, roleOfMember } from '../../domain/automation/discord-commands';
+import { commandIn } from '../../domain/automation/expansion';
+import { TOPICS } from '../../domain/common/records';
+import { readTime } from '../../lib/time/vendor-times';
+import type { DiscordGuildRoles, DiscordRest } from '../../vendors/discord/port';
+import { eventTime } from '../runtime/parse/times';
+import * as webhook from '../runtime/webhook/webhook';
+import type { Outcome } from '../runtime/webhook/webhook';
+
+/** Milliseconds for which roles of a server are cached, and most servers with cached roles. */
+const ROLES_MS = 60_000;
+const MAX_GUILDS = 1_000;
+
+const Message = z.object({
+  id: z.string().min(1).max(100),
+  channel_id: z.string().min(1).max(100),
+  guild_id: z.string().min(1).max(100),
+  content: z.string(),
+  webhook_id: z.string().nullish(),
+  author: z.object({
+    id: z.string().min(1).max(100),
+    username: z.string(),
+    global_name: z.string().nullish(),
+    bot: z.boolean().nullish(),
+  }),
+  member: z.object({
+    nick: z.string().nullish(),
+    roles: z.array(z.string()).catch([]),
+    premium_since: z.string().nullish(),
+  }),
+});
+
+/** A message that names a command, as it is delivered for storing. */
+export const CommandUse = z.object({ account_id: z.uuid(), command: z.record(z.string(), z.unknown()) });
+export type CommandUse = z.output<typeof CommandUse>;
+
+export interface DiscordCommandsDeps {
+  /** Whether the word after `!` names a command of the account. */
+  isCommand(account_id: string, word: string): Promise<boolean>;
+  rest: Pick<DiscordRest, 'roles'>;
+}
+
+/** Finds messages that name a command, with the role of their authors. */
+export function createDiscordCommands({ isCommand, rest }: DiscordCommandsDeps) {
+  const cached = new LRUCache<string, DiscordGuildRoles>({ max: MAX_GUILDS, ttl: ROLES_MS });
+
+  async function rolesOf(guild_id: string): Promise<DiscordGuildRoles> {
+    const before = cached.get(guild_id);
+    if (before !== undefined) return before;
+    const roles = await rest.roles(guild_id);
+    cached.set(guild_id, roles);
+    return roles;
+  }
+
+  return {
+    /**
+     * The use of a command; null for any other message, and for those of bots. A member whose roles cannot be read has
+     * the role of a booster or follower.
+     */
+    async useOf(account_id: string, data: unknown): Promise<DiscordUseOfCommand | null> {
+      const { data: message } = Message.safeParse(data);
+      if (message === undefined || message.author.bot === true || message.webhook_id) return null;
+      const used = commandIn(message.content);
+      if (used === null || used.word.length > 50 || !(await isCommand(account_id, used.word))) return null;
+      const { id: message_id, channel_id, guild_id, author, member } = message;
+      const { owner_id, permissions } = await rolesOf(guild_id).catch(() => NO_ROLES);
+      const bits = [guild_id, ...member.roles].map((role) => permissions.get(role) ?? 0n);
+      const role = roleOfMember({
+        is_owner: author.id === owner_id,
+        permissions: bits.reduce((all, one) => all | one, 0n),
+        is_booster: readTime(member.premium_since) !== null,
+      });
+      const user = member.nick || author.global_name || author.username;
+      return { guild_id, channel_id, message_id, user_id: author.id, user, role, ...used };
+    },
+  };
+}
+export type DiscordCommands = ReturnType<typeof createDiscordCommands>;
+
+const NO_ROLES: DiscordGuildRoles = { owner_id: null, permissions: new Map() };
+
+/** Converts a message that names a command to a record. */
+export function normaliseCommand({ account_id, command }: CommandUse, received_at: number): Outcome {
+  const user_id = webhook.idText(command['user_id']);
+  const message_id = webhook.idText(command['message_id']);
+  if (user_id === null || message_id === null) return webhook.park('bad_payload', 'user_id or message_id is missing');
+  return webhook.ok({
+    owner: { kind: 'account', account_id },
+    topic: TOPICS.chat_events,
+    type: DISCORD_COMMAND,
+    platform: 'discord',
+    external_id: webhook.externalId('discord', 'command', message_id),
+    occurred_at: eventTime(received_at, timeOfId(message_id)),
+    subject: webhook.subjectOf('discord', user_id),
+    raw: JSON.stringify(command),
+  });
+}
+
+/** Milliseconds from 1970 to the beginning of Discord's ids. */
+const DISCORD_EPOCH_MS = 1_420_070_400_000n;
+
+/** Time in an id of Discord; null of a malformed one. */
+function timeOfId(id: string): string | null {
+  if (!/^\d{15,20}$/.test(id)) return null;
+  return new Date(Number((BigInt(id) >> 22n) + DISCORD_EPOCH_MS)).toISOString();
+}
