@@ -971,6 +971,7 @@ create table discord_slash_commands (
   connection_id uuid not null,
   account_id uuid not null,
   skipped text[] not null,
+  hash text not null default ''::text,
   constraint discord_slash_commands_pkey PRIMARY KEY (connection_id)
 );
 

@@ -28,6 +28,7 @@ const NO_CHAT = {
     textChannels: noCall,
     post: noCall,
     roles: noCall,
+    applicationId: noCall,
     registerCommands: noCall,
     acknowledge: noCall,
     answerInteraction: noCall,

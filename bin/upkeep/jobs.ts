@@ -26,12 +26,16 @@ import { liveOf } from '../services';
 import { botsOf } from '../../services/history/session-figures';
 import { crawlerJob } from './crawler';
 import { lakeJobs } from './lake';
+import { registerSlashCommands } from '../../services/discord/slash-commands';
+import { openDiscord } from '../vendors/discord';
 import { openHttp } from '../vendors/http';
 import { recurring, upkeep } from './upkeep';
 
 const HOUR_MS = 3_600_000;
 /** Interval at which due schedules of accounts are started. */
 const DUE_MS = 2_000;
+/** Interval at which changed commands are registered at Discord. */
+const SLASH_MS = 10_000;
 
 /** All jobs, and those that this process runs: a worker runs the areas' jobs and upkeep, a projector the archiver. */
 export function openJobs(
@@ -65,6 +69,11 @@ export function openJobs(
     };
     own.push(periodic({ name: 'due-schedules', every_ms: DUE_MS, timeout_ms: 60_000, run: start }));
     own.push(recurring(HOUR_MS / 4, 'webhook-failures', () => disableFailing({ db, events }), log));
+    if (settings.discord.bot_token !== '') {
+      const discord = openDiscord(deps);
+      const run = (signal: AbortSignal) => registerSlashCommands({ db, discord }, signal);
+      own.push(periodic({ name: 'discord-slash-commands', every_ms: SLASH_MS, timeout_ms: 60_000, run }));
+    }
     own.push(recurring(HOUR_MS / 4, 'reconnect-flags', () => clearStaleFlags({ db, events }), log));
   }
   if (has('projector') && settings.archive.enabled) own.push(archiving(settings, engines, log, metrics));

@@ -80,7 +80,7 @@ export function openAdapters(
       }) as Adapter,
       ...(conduits ? [createShardAdapter({ conduits, twitch, refused: linked.refused }) as Adapter] : []),
       ...adaptersOf(settings, http, db),
-      ...othersOf(settings, http, metrics, engines, { guilds, shards: discord_shards }),
+      ...othersOf(settings, http, metrics, engines, { guilds, shards: discord_shards, log }),
     ],
     ...linked,
     shares,
@@ -115,7 +115,7 @@ function othersOf(
   http: HttpClients,
   metrics: Metrics,
   engines: Engines,
-  { guilds, shards }: { guilds: Guilds; shards: Shards },
+  { guilds, shards, log }: { guilds: Guilds; shards: Shards; log: Logger },
 ): Adapter[] {
   return [
     createStreamElementsAdapter(streamElementsApi(http, settings.streamelements)) as Adapter,
@@ -131,6 +131,7 @@ function othersOf(
       shards,
       commands: createDiscordCommands({
         isCommand: (account_id, word) => isDiscordCommand(engines.projector_db, account_id, word),
+        onFailed: (err) => log.info({ err }, 'an interaction of Discord was not acknowledged'),
         rest: discordRest(http, settings.discord, createDiscordBuckets(engines.db)),
       }),
     }) as Adapter,

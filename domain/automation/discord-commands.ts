@@ -11,7 +11,10 @@ export const ANSWER_DISCORD_COMMAND = 'answer-discord-command';
 const Use = z.object({
   guild_id: z.string(),
   channel_id: z.string(),
+  /** Id of the message, or of the interaction. */
   message_id: z.string(),
+  /** Of a slash command: its answer is addressed by these. */
+  interaction: z.object({ application_id: z.string(), token: z.string() }).nullable(),
   user_id: z.string(),
   user: z.string(),
   role: z.enum(BOT_ROLES),
@@ -33,7 +36,11 @@ export const UsedDiscordCommand = {
   guild_id: z.string(),
   channel_id: z.string(),
   message_id: z.string(),
-  count: z.int(),
+  /** Null of a message. */
+  application_id: z.string().nullable(),
+  /** Null of a slash command that is not allowed now. */
+  count: z.int().nullable(),
+  token: z.string().nullable(),
   platform_user_id: z.string().nullable(),
   user: z.string().nullable(),
   args: z.string().nullable(),
@@ -43,7 +50,7 @@ export type UsedDiscordCommand = z.output<z.ZodObject<typeof UsedDiscordCommand>
 const subjectOf = ({ platform_user_id }: Record<string, unknown>): string | null =>
   typeof platform_user_id === 'string' ? `discord:${platform_user_id}` : null;
 /** Members about the person, and whose they are. */
-export const DISCORD_PERSONAL = { platform_user_id: subjectOf, user: subjectOf, args: subjectOf };
+export const DISCORD_PERSONAL = { platform_user_id: subjectOf, token: subjectOf, user: subjectOf, args: subjectOf };
 
 const ADMINISTRATOR = 1n << 3n;
 const MANAGE_MESSAGES = 1n << 13n;

@@ -17,7 +17,7 @@ export interface DiscordAdapterDeps {
   accountOf(guild_id: string): Promise<string | null>;
   shards: Shards;
   /** Finds messages that name a command. */
-  commands: Pick<DiscordCommands, 'useOf'>;
+  commands: DiscordCommands;
   timings?: Partial<DiscordTimings>;
 }
 

@@ -32,6 +32,26 @@ const Message = z.object({
   }),
 });
 
+const Interaction = z.object({
+  /** A command. */
+  type: z.literal(2),
+  id: z.string().min(1).max(100),
+  token: z.string().min(1).max(500),
+  application_id: z.string().min(1).max(100),
+  guild_id: z.string().min(1).max(100),
+  channel_id: z.string().min(1).max(100),
+  data: z.object({
+    name: z.string().min(1).max(50),
+    options: z.array(z.object({ name: z.string(), value: z.string().catch('') })).catch([]),
+  }),
+  member: z.object({
+    user: z.object({ id: z.string().min(1).max(100), username: z.string(), global_name: z.string().nullish() }),
+    permissions: z.string().regex(/^\d{1,30}$/),
+    nick: z.string().nullish(),
+    premium_since: z.string().nullish(),
+  }),
+});
+
 /** A message that names a command, as it is delivered for storing. */
 export const CommandUse = z.object({ account_id: z.uuid(), command: z.record(z.string(), z.unknown()) });
 export type CommandUse = z.output<typeof CommandUse>;
@@ -39,11 +59,13 @@ export type CommandUse = z.output<typeof CommandUse>;
 export interface DiscordCommandsDeps {
   /** Whether the word after `!` names a command of the account. */
   isCommand(account_id: string, word: string): Promise<boolean>;
-  rest: Pick<DiscordRest, 'roles'>;
+  rest: Pick<DiscordRest, 'roles' | 'acknowledge'>;
+  /** Reports an interaction that could not be acknowledged. */
+  onFailed?(error: unknown): void;
 }
 
 /** Finds messages that name a command, with the role of their authors. */
-export function createDiscordCommands({ isCommand, rest }: DiscordCommandsDeps) {
+export function createDiscordCommands({ isCommand, rest, onFailed = () => undefined }: DiscordCommandsDeps) {
   const cached = new LRUCache<string, DiscordGuildRoles>({ max: MAX_GUILDS, ttl: ROLES_MS });
 
   async function rolesOf(guild_id: string): Promise<DiscordGuildRoles> {
@@ -55,6 +77,25 @@ export function createDiscordCommands({ isCommand, rest }: DiscordCommandsDeps) 
   }
 
   return {
+    /** The use of a slash command; acknowledges it at once, because Discord waits for 3 seconds only. */
+    async interactionOf(data: unknown): Promise<DiscordUseOfCommand | null> {
+      const { data: interaction } = Interaction.safeParse(data);
+      if (interaction === undefined) return null;
+      const { id, token, application_id, guild_id, channel_id, member, data: command } = interaction;
+      // An interaction that is repeated was acknowledged before.
+      await rest.acknowledge({ id, token }).catch((error: unknown) => onFailed(error));
+      const { owner_id } = await rolesOf(guild_id).catch(() => NO_ROLES);
+      const { user: author, permissions, nick, premium_since } = member;
+      const role = roleOfMember({
+        is_owner: author.id === owner_id,
+        permissions: BigInt(permissions),
+        is_booster: readTime(premium_since) !== null,
+      });
+      const user = nick || author.global_name || author.username;
+      const of = { guild_id, channel_id, message_id: id, interaction: { application_id, token } };
+      const args = command.options.find(({ name }) => name === 'text')?.value ?? '';
+      return { ...of, user_id: author.id, user, role, word: command.name, args: args.trim() };
+    },
     /**
      * The use of a command; null for any other message, and for those of bots. A member whose roles cannot be read has
      * the role of a booster or follower.
@@ -73,7 +114,7 @@ export function createDiscordCommands({ isCommand, rest }: DiscordCommandsDeps) 
         is_booster: readTime(member.premium_since) !== null,
       });
       const user = member.nick || author.global_name || author.username;
-      return { guild_id, channel_id, message_id, user_id: author.id, user, role, ...used };
+      return { guild_id, channel_id, message_id, interaction: null, user_id: author.id, user, role, ...used };
     },
   };
 }

@@ -1,5 +1,6 @@
 import type { RawData, WebSocket } from 'ws';
 import type { Shard } from './shards';
+import type { DiscordUseOfCommand } from '../../domain/automation/discord-commands';
 import type { CommandUse, DiscordCommands } from './commands';
 import { actionOf, type Boosts, type MemberAct } from './members';
 import { type AdapterSession, ConnectionRefused, type Link, LinkLost, PauseAsked } from '../runtime/connection/adapter';
@@ -70,7 +71,7 @@ interface SessionDeps {
   accountOf(guild_id: string): Promise<string | null>;
   boosts: Boosts;
   timings: DiscordTimings;
-  commands: Pick<DiscordCommands, 'useOf'>;
+  commands: DiscordCommands;
   /** Whether the session asks for messages with their content. */
   wants_content: boolean;
 }
@@ -285,6 +286,7 @@ export class DiscordSession implements AdapterSession {
   }
 
   private async tell(type: unknown, seq: number, data: unknown, received_at: number): Promise<void> {
+    if (type === 'INTERACTION_CREATE') return this.interaction(data, received_at);
     if (type === 'MESSAGE_CREATE') return this.message(data, received_at);
     const happened = actionOf(type);
     const guild_id = keptId(member(data, 'guild_id'));
@@ -314,6 +316,23 @@ export class DiscordSession implements AdapterSession {
     const account_id = await this.deps.accountOf(guild_id);
     if (account_id === null) return;
     const command = await this.deps.commands.useOf(account_id, data);
+    await this.deliverUse(account_id, command, received_at);
+  }
+
+  /** Acknowledges and delivers a slash command in a guild of an account. */
+  private async interaction(data: unknown, received_at: number): Promise<void> {
+    const guild_id = keptId(member(data, 'guild_id'));
+    const account_id = guild_id === null ? null : await this.deps.accountOf(guild_id);
+    if (account_id === null) return;
+    const command = await this.deps.commands.interactionOf(data);
+    await this.deliverUse(account_id, command, received_at);
+  }
+
+  private async deliverUse(
+    account_id: string,
+    command: DiscordUseOfCommand | null,
+    received_at: number,
+  ): Promise<void> {
     if (command === null) return;
     const use: CommandUse = { account_id, command: { ...command } };
     await this.link.deliver({ text: JSON.stringify(use), received_at });

@@ -59,22 +59,26 @@ const usesIn = (batch: readonly LoggedRecord[], now_ms: number): Use[] =>
 async function jobsOf(uses: readonly Use[], tx: Queryable): Promise<JobRequest[]> {
   if (uses.length === 0) return [];
   const commandOf = await commandsNamed(tx, uses);
-  const allowed = uses.flatMap((use) => {
+  const known = uses.flatMap((use) => {
     const command = commandOf(use);
     const isOn = command?.enabled === true && command.platforms.includes('discord');
-    return isOn && !isWeaker(use.used.role, command.min_role) ? [{ ...use, command }] : [];
+    return isOn ? [{ ...use, command }] : [];
   });
+  const allowed = known.filter(({ used, command }) => !isWeaker(used.role, command.min_role));
   const counts = await takeUses(
     tx,
     allowed.map(({ account_id, person, at_ms, command }) => ({ account_id, person, at_ms, ...command })),
   );
-  return allowed.flatMap((use, at) => {
-    const count = counts[at];
-    if (count === null || count === undefined) return [];
+  const countOf = new Map(allowed.map((use, at) => [use.id, counts[at] ?? null]));
+  return known.flatMap((use) => {
+    const count = countOf.get(use.id) ?? null;
+    // An interaction was acknowledged, so that it needs an answer.
+    if (count === null && use.used.interaction === null) return [];
     const { id, account_id, at_ms, command, used } = use;
-    const { guild_id, channel_id, message_id, user_id, user, args } = used;
+    const { guild_id, channel_id, message_id, interaction, user_id, user, args } = used;
     const payload = {
       ...{ account_id, command_id: command.command_id, cause_id: id, guild_id, channel_id, message_id, count },
+      ...{ application_id: interaction?.application_id ?? null, token: interaction?.token ?? null },
       ...{ platform_user_id: user_id, user, args },
     };
     return [{ name: ANSWER_DISCORD_COMMAND, key: id, payload, expires_at: lineExpiry(at_ms) }];

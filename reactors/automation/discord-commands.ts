@@ -9,6 +9,9 @@ import { expandedText } from '../../services/automation/answer-text';
 import { effectiveCommand } from '../../services/automation/effective-commands';
 import { markUnknown } from '../../services/discord/posts';
 
+/** Answer of a slash command within a cooldown, or of a stronger role. */
+const NOT_NOW = 'You cannot use this command now.';
+
 /** Answers a command in the channel of its message, as a reply. */
 export const answerDiscordCommand = job({
   name: ANSWER_DISCORD_COMMAND,
@@ -29,10 +32,13 @@ export const answerDiscordCommand = job({
   async run(used, _attempt, { db, texts, chats, log }) {
     const { account_id, cause_id, guild_id, channel_id, message_id } = used;
     const command = await effectiveCommand(db, used);
-    const use = { ...used, platform: 'discord' } as const;
-    const text = await expandedText({ db, texts }, command?.response ?? '', use, MAX_POST_CHARACTERS);
+    const { application_id, token, count } = used;
+    const use = { ...used, platform: 'discord', count: count ?? 0 } as const;
+    const response = command?.response ?? '';
+    const text = count === null ? NOT_NOW : await expandedText({ db, texts }, response, use, MAX_POST_CHARACTERS);
     if (text === '') return;
-    const post = { account_id, cause_id, channel_id, text, reply_to: message_id, of_guild: guild_id };
+    const interaction = application_id === null || token === null ? null : { application_id, token };
+    const post = { account_id, cause_id, channel_id, text, reply_to: message_id, of_guild: guild_id, interaction };
     const result = await chats.postDiscord(post);
     if (result.sent) return;
     if (result.passing) {

@@ -13,6 +13,8 @@ export interface DiscordPostRequest {
   text: string;
   /** Message that is answered. */
   reply_to?: string | null;
+  /** Interaction that the message answers. */
+  interaction?: { application_id: string; token: string } | null;
   /** Server that the channel is known to be in. Absent: the channel is compared with those of the account's server. */
   of_guild?: string;
 }
@@ -63,7 +65,10 @@ export async function postToDiscord(
   );
   if (kept.length === 0) return (await earlierPost(db, request)) ?? UNKNOWN;
   try {
-    const message_id = await discord.post(channel_id, { text, reply_to: reply_to ?? null });
+    const { interaction } = request;
+    const message_id = interaction
+      ? await answered(discord, interaction, text)
+      : await discord.post(channel_id, { text, reply_to: reply_to ?? null });
     await endPost(db, request, 'sent', message_id);
     return { sent: true, message_id };
   } catch (error) {
@@ -73,6 +78,15 @@ export async function postToDiscord(
     else await endPost(db, request, result === UNKNOWN ? 'unknown' : 'refused');
     return result;
   }
+}
+
+async function answered(
+  discord: DiscordRest,
+  { application_id, token }: { application_id: string; token: string },
+  text: string,
+): Promise<null> {
+  await discord.answerInteraction(application_id, token, text);
+  return null;
 }
 
 /** @throws errors of this program */

@@ -293,4 +293,33 @@ describe('commands', () => {
     await eventually(async () => answers().find(({ content }) => content.includes('after')), 'the next answer');
     expect(discord.asked(path)).toBe(before + 2);
   });
+
+  test('slash commands are registered, acknowledged and answered', async () => {
+    await make({ name: 'Bad.Name', response: 'prefix only' });
+    const registered = await eventually(async () => {
+      const names = discord.rest.commands.get(GUILD)?.map(({ name }) => name);
+      return names?.includes('slashed') === true ? names : undefined;
+    }, 'the commands to be registered');
+    expect(registered).toEqual(expect.arrayContaining(['hug', 'mods', 'slashed']));
+    expect(registered).not.toContain('elsewhere');
+    await eventually(async () => {
+      const { slash_skipped } = (await owner.get(PATH)).body.data;
+      return slash_skipped.includes('bad.name') ? true : undefined;
+    }, 'the refused name to be shown');
+
+    const use = (name: string, token: string, permissions = '1024') =>
+      discord.say('INTERACTION_CREATE', {
+        ...{ type: 2, id: idNow(), token, application_id: '4242', guild_id: GUILD, channel_id: '15' },
+        data: { id: '1', name, type: 1, options: [{ name: 'text', type: 3, value: '@bob' }] },
+        member: { user: { id: '702', username: 'eve', global_name: null }, permissions, roles: [] },
+      });
+    use('slashed', 'token-1');
+    use('mods', 'token-2');
+    use('mods', 'token-3', String(1 << 13));
+    const answer = (token: string) => eventually(async () => discord.rest.answers.get(token), `the answer of ${token}`);
+    expect(await answer('token-1')).toEqual(['no']);
+    expect(await answer('token-2')).toEqual(['You cannot use this command now.']);
+    expect(await answer('token-3')).toEqual(['mod']);
+    expect(discord.rest.acknowledged.map(({ type }) => type)).toEqual([5, 5, 5]);
+  });
 });

@@ -46,6 +46,7 @@ const adapter = createDiscordAdapter({
   commands: createDiscordCommands({
     isCommand: async (_account_id, word) => word === 'hug',
     rest: {
+      acknowledge: async () => undefined,
       async roles() {
         if (roles_fail) throw new Error('Discord is away');
         return { owner_id: '700', permissions: new Map([[GUILD, 1n << 10n], ['5', 1n << 3n]]) }; // prettier-ignore

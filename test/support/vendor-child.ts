@@ -75,7 +75,7 @@ const beside = (db: Database, given: VendorChildGiven) => (http: HttpClients) =>
     createDiscordAdapter({
       gateway: discordGateway(http, { api_url: discord.base_url }),
       accountOf: () => Promise.resolve(discord.account_id),
-      commands: { useOf: async () => null },
+      commands: { useOf: async () => null, interactionOf: async () => null },
       shards: { atLeast: () => Promise.resolve(1) },
     }),
     createSpotifyAdapter({

@@ -97,6 +97,10 @@ export class FakeDiscordRest {
     return { headers };
   }
 
+  showApplication(): { status: number; body: unknown } {
+    return { status: 200, body: { id: '4242', name: 'Lumio' } };
+  }
+
   showGuild(guild_id: string): { status: number; body: unknown } {
     const guild = this.guilds.get(guild_id);
     return guild === undefined
@@ -155,6 +159,7 @@ export class FakeDiscordRest {
 }
 
 const ROUTES = [
+  { pattern: /^GET \/applications\/(@me)$/, bucket: 'b-application', serve: 'showApplication' },
   { pattern: /^GET \/guilds\/(\d+)$/, bucket: 'b-guild', serve: 'showGuild' },
   { pattern: /^GET \/guilds\/(\d+)\/channels$/, bucket: 'b-channels', serve: 'listChannels' },
   { pattern: /^POST \/channels\/(\d+)\/messages$/, bucket: 'b-messages', serve: 'takeMessage' },

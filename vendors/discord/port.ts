@@ -110,6 +110,8 @@ export interface DiscordRest {
   roles(guild_id: string): Promise<DiscordGuildRoles>;
   /** Posts a message that pings nobody; returns its id. */
   post(channel_id: string, message: { text: string; reply_to?: string | null }): Promise<string>;
+  /** Id of the application whose bot this is. */
+  applicationId(): Promise<string>;
   /** Replaces all commands of the bot in a server. */
   registerCommands(application_id: string, guild_id: string, commands: readonly SlashCommand[]): Promise<void>;
   /** Acknowledges an interaction, so that it can be answered later. */

@@ -54,6 +54,8 @@ export function discordRest(
 ): DiscordRest {
   const client = http.client('discord-rest', [hostOf(api_url)]);
 
+  let application_id: string | null = null;
+
   async function call({ method, path, json, route }: Call): Promise<HttpAnswer> {
     if (bot_token === '') throw new DiscordRefused(401, null, 'the installation has no bot of Discord');
     const taken = route === null ? null : await takeCall(buckets, route);
@@ -124,8 +126,15 @@ export function discordRest(
       });
       return bodyAs(answer, Posted)?.id ?? '';
     },
-    async registerCommands(application_id, guild_id, commands) {
-      const [application, guild] = [application_id, guild_id].map(encodeURIComponent);
+    async applicationId() {
+      if (application_id !== null) return application_id;
+      const route = { name: 'GET /applications/@me', major: '' };
+      const application = bodyAs(await call({ method: 'GET', path: '/applications/@me', route }), Posted);
+      if (application === undefined) throw new OutcomeUnknown('Discord answered with no application');
+      return (application_id = application.id);
+    },
+    async registerCommands(of_application, guild_id, commands) {
+      const [application, guild] = [of_application, guild_id].map(encodeURIComponent);
       await call({
         method: 'PUT',
         path: `/applications/${application}/guilds/${guild}/commands`,
@@ -140,8 +149,8 @@ export function discordRest(
       const path = `/interactions/${encodeURIComponent(id)}/${encodeURIComponent(token)}/callback`;
       await call({ method: 'POST', path, route: null, json: { type: DEFERRED } });
     },
-    async answerInteraction(application_id, token, text) {
-      const [application, of] = [application_id, token].map(encodeURIComponent);
+    async answerInteraction(of_application, token, text) {
+      const [application, of] = [of_application, token].map(encodeURIComponent);
       const path = `/webhooks/${application}/${of}/messages/@original`;
       const json = { content: text, allowed_mentions: { parse: [] } };
       await call({ method: 'PATCH', path, route: null, json });
