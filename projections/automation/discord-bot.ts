@@ -19,7 +19,7 @@ import { commandsNamed } from '../../services/automation/effective-commands';
 /** Lets the bot answer commands in Discord. Cooldowns and counts are decided as for chats; it has no rows. */
 export const discordBot = projection({
   name: 'discord-bot',
-  version: 1,
+  version: 2,
   awaited: false,
   from: topic(TOPICS.chat_events),
   tables: [],
