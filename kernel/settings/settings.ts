@@ -401,7 +401,7 @@ export const SettingsSchema = z.strictObject({
     .strictObject({
       ...loginApp('Discord'),
       bot_token: secret.describe(
-        'Token of the bot that accounts invite to their servers; without it, events of their members are not received',
+        'Token of the bot that accounts invite to their servers; without it, nothing is received from or posted in them',
       ),
       api_url: baseUrl('https://discord.com').describe('Discord’s API and logins'),
     })
