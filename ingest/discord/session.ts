@@ -1,6 +1,5 @@
 import type { RawData, WebSocket } from 'ws';
 import type { Shard } from './shards';
-import type { DiscordUseOfCommand } from '../../domain/automation/discord-commands';
 import type { CommandUse, DiscordCommands } from './commands';
 import { actionOf, type Boosts, type MemberAct } from './members';
 import { type AdapterSession, ConnectionRefused, type Link, LinkLost, PauseAsked } from '../runtime/connection/adapter';
@@ -252,8 +251,14 @@ export class DiscordSession implements AdapterSession {
     if (type === 'READY' || type === 'RESUMED') this.began();
     if (type === 'GUILD_CREATE') this.learn(data, received_at);
     const keep = () => this.keep(seq);
+    // Discord waits for 3 seconds only: an interaction is acknowledged before earlier events are stored.
+    const use = type === 'INTERACTION_CREATE' ? this.interaction(data) : null;
+    use?.catch(() => undefined);
     this.work = this.work
-      .then(() => this.tell(type, seq, data, received_at))
+      .then(async () => {
+        if (use === null) return this.tell(type, seq, data, received_at);
+        await this.deliverUse(await use, received_at);
+      })
       .then(keep, (error: Error) => {
         // The event may not be stored: Discord repeats it to the successor that resumes from the previous one.
         this.cause = error;
@@ -286,7 +291,6 @@ export class DiscordSession implements AdapterSession {
   }
 
   private async tell(type: unknown, seq: number, data: unknown, received_at: number): Promise<void> {
-    if (type === 'INTERACTION_CREATE') return this.interaction(data, received_at);
     if (type === 'MESSAGE_CREATE') return this.message(data, received_at);
     const happened = actionOf(type);
     const guild_id = keptId(member(data, 'guild_id'));
@@ -316,26 +320,20 @@ export class DiscordSession implements AdapterSession {
     const account_id = await this.deps.accountOf(guild_id);
     if (account_id === null) return;
     const command = await this.deps.commands.useOf(account_id, data);
-    await this.deliverUse(account_id, command, received_at);
+    await this.deliverUse(command && { account_id, command: { ...command } }, received_at);
   }
 
-  /** Acknowledges and delivers a slash command in a guild of an account. */
-  private async interaction(data: unknown, received_at: number): Promise<void> {
+  /** Acknowledges a slash command in a guild of an account, and returns its use. */
+  private async interaction(data: unknown): Promise<CommandUse | null> {
     const guild_id = keptId(member(data, 'guild_id'));
     const account_id = guild_id === null ? null : await this.deps.accountOf(guild_id);
-    if (account_id === null) return;
+    if (account_id === null) return null;
     const command = await this.deps.commands.interactionOf(data);
-    await this.deliverUse(account_id, command, received_at);
+    return command && { account_id, command: { ...command } };
   }
 
-  private async deliverUse(
-    account_id: string,
-    command: DiscordUseOfCommand | null,
-    received_at: number,
-  ): Promise<void> {
-    if (command === null) return;
-    const use: CommandUse = { account_id, command: { ...command } };
-    await this.link.deliver({ text: JSON.stringify(use), received_at });
+  private async deliverUse(use: CommandUse | null, received_at: number): Promise<void> {
+    if (use !== null) await this.link.deliver({ text: JSON.stringify(use), received_at });
   }
 
   private keep(seq: number): void {

@@ -30,6 +30,9 @@ const sessions: DiscordSession[] = [];
 let shards = 1;
 let lookups_fail = false;
 let roles_fail = false;
+/** Resolves when names of commands can be looked up. */
+let named: Promise<unknown> = Promise.resolve();
+const acknowledged: string[] = [];
 /** Whose a guild is, is not known before. */
 let known: Promise<unknown> = Promise.resolve();
 const adapter = createDiscordAdapter({
@@ -44,9 +47,12 @@ const adapter = createDiscordAdapter({
   },
   shards: { atLeast: async (count) => (shards = Math.max(shards, count)) },
   commands: createDiscordCommands({
-    isCommand: async (_account_id, word) => word === 'hug',
+    async isCommand(_account_id, word) {
+      await named;
+      return word === 'hug';
+    },
     rest: {
-      acknowledge: async () => undefined,
+      acknowledge: async ({ token }) => void acknowledged.push(token),
       async roles() {
         if (roles_fail) throw new Error('Discord is away');
         return { owner_id: '700', permissions: new Map([[GUILD, 1n << 10n], ['5', 1n << 3n]]) }; // prettier-ignore
@@ -136,6 +142,29 @@ test('of messages, only those of persons that name a command are stored, with th
     ...{ external_id: 'discord:command:1400000000000000001', occurred_at: expect.stringMatching(/^2025-07-/) },
   });
   expect(vendor.intents).toBe(3 | (1 << 9) | (1 << 15));
+});
+
+test('an interaction is acknowledged before earlier events are stored, and is stored after them', async () => {
+  const { link } = await opened();
+  let find = (): void => undefined;
+  named = new Promise<void>((resolve) => (find = resolve));
+  const user = { id: '701', username: 'ada', global_name: null };
+  const place = { channel_id: '15', guild_id: GUILD };
+  vendor.say('MESSAGE_CREATE', {
+    ...{ id: '1400000000000000005', content: '!hug', author: user, member: { roles: [] } },
+    ...place,
+  });
+  const interaction = { type: 2, token: 'early', application_id: '4242', data: { name: 'hug' } };
+  vendor.say('INTERACTION_CREATE', {
+    ...{ id: '1400000000000000006', ...interaction, member: { user, permissions: '0' } },
+    ...place,
+  });
+  await until(() => acknowledged.includes('early'));
+  expect(link.records).toEqual([]);
+  find();
+  await stored(link, 2);
+  const messages = link.records.map(({ raw }) => JSON.parse(raw).message_id as string);
+  expect(messages).toEqual(['1400000000000000005', '1400000000000000006']);
 });
 
 test('an update without the time of a boost keeps what is known, and null ends the boost', async () => {
