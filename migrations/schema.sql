@@ -972,6 +972,7 @@ create table discord_slash_commands (
   account_id uuid not null,
   skipped text[] not null,
   hash text not null default ''::text,
+  tried_at timestamp with time zone,
   constraint discord_slash_commands_pkey PRIMARY KEY (connection_id)
 );
 

@@ -71,7 +71,9 @@ export function openJobs(
     own.push(recurring(HOUR_MS / 4, 'webhook-failures', () => disableFailing({ db, events }), log));
     if (settings.discord.bot_token !== '') {
       const discord = openDiscord(deps);
-      const run = (signal: AbortSignal) => registerSlashCommands({ db, discord }, signal);
+      const onFailed = (err: unknown, guild_id: string) =>
+        log.info({ err, guild_id }, 'slash commands of a Discord server were not registered');
+      const run = (signal: AbortSignal) => registerSlashCommands({ db, discord, onFailed }, signal);
       own.push(periodic({ name: 'discord-slash-commands', every_ms: SLASH_MS, timeout_ms: 60_000, run }));
     }
     own.push(recurring(HOUR_MS / 4, 'reconnect-flags', () => clearStaleFlags({ db, events }), log));

@@ -34,7 +34,7 @@ const COMMANDS = `
     and c.enabled and coalesce(o.enabled, true) and c.discord_form in ('slash', 'both')
     and 'discord' = any(coalesce(o.platforms, c.platforms)) and b.account_id = any($1::text[]::uuid[])`;
 const CHANGED = `
-  select * from (
+  select wanted.* from (
     select b.id as connection_id, b.account_id, b.platform_user_id as guild_id, coalesce(l.commands, '[]') as commands,
       md5(coalesce(l.commands, '[]')::text) as hash
     from bot_connections b cross join lateral (
@@ -42,9 +42,14 @@ const CHANGED = `
         order by k.is_global, k.created_at, k.id) as commands
       from (${COMMANDS}) k) l
     where b.platform = 'discord') wanted
-  where not exists (select from discord_slash_commands s
-    where s.connection_id = wanted.connection_id and s.hash = wanted.hash)
-  order by connection_id limit ${SERVERS}`;
+  left join discord_slash_commands s on s.connection_id = wanted.connection_id
+  where s.hash is distinct from wanted.hash
+  order by s.tried_at nulls first, wanted.connection_id limit ${SERVERS}`;
+/** Tried servers come after all others, so that a server that fails holds up none. */
+const TRY = `
+  insert into discord_slash_commands (connection_id, account_id, skipped, tried_at)
+  select b.id, b.account_id, '{}', clock_timestamp() from bot_connections b where b.id = $1
+  on conflict (connection_id) do update set tried_at = excluded.tried_at`;
 const STORE = `
   insert into discord_slash_commands (connection_id, account_id, skipped, hash)
   select b.id, b.account_id, $2::text[], $3 from bot_connections b where b.id = $1
@@ -53,6 +58,8 @@ const STORE = `
 export interface SlashServices {
   db: Pick<Queryable, 'query'>;
   discord: Pick<DiscordRest, 'applicationId' | 'registerCommands'>;
+  /** Reports a server whose commands could not be registered; a later call tries it again. */
+  onFailed(error: unknown, guild_id: string): void;
 }
 
 /**
@@ -60,17 +67,24 @@ export interface SlashServices {
  * command. Returns the number of servers.
  */
 export async function registerSlashCommands(services: SlashServices, signal: AbortSignal): Promise<number> {
-  const { db, discord } = services;
+  const { db, discord, onFailed } = services;
   const accounts = (await db.query<{ account_id: string }>(ACCOUNTS, [], 'discord-accounts')).map(
     (row) => row.account_id,
   );
   const isOn = await accountFlags(db, accounts, [BOTS]);
   const with_bots = textArray(accounts.filter((account_id) => isOn(BOTS, account_id)));
   const servers = await db.query<Server & Record<string, unknown>>(CHANGED, [with_bots], 'discord-slash-changed');
+  if (servers.length === 0) return 0;
+  const application_id = await discord.applicationId();
   let registered = 0;
   for (const { connection_id, guild_id, commands, hash } of servers) {
     if (signal.aborted) break;
-    const skipped = await register(discord, guild_id, commands);
+    await db.query(TRY, [connection_id], 'discord-slash-try');
+    const skipped = await register(discord, { application_id, guild_id }, commands).catch((error: unknown) => {
+      onFailed(error, guild_id);
+      return null;
+    });
+    if (skipped === null) continue;
     await db.query(STORE, [connection_id, skipped, hash], 'discord-slash-store');
     registered += 1;
   }
@@ -80,7 +94,7 @@ export async function registerSlashCommands(services: SlashServices, signal: Abo
 /** Registers the commands of a server; returns the names that were left out. */
 async function register(
   discord: SlashServices['discord'],
-  guild_id: string,
+  { application_id, guild_id }: { application_id: string; guild_id: string },
   commands: readonly SlashCommand[],
 ): Promise<string[]> {
   const takeable = commands.filter(({ name }) => NAME.test(name));
@@ -90,7 +104,7 @@ async function register(
   }));
   for (let time = 0; time < TRIES; time += 1) {
     try {
-      await discord.registerCommands(await discord.applicationId(), guild_id, offered);
+      await discord.registerCommands(application_id, guild_id, offered);
       return leftOut(commands, offered);
     } catch (error) {
       if (!(error instanceof DiscordRefused)) throw error;

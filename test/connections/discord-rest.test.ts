@@ -1,5 +1,6 @@
 import { NotSent, OutcomeUnknown } from '../../kernel/job';
 import { createDiscordBuckets, sweepDiscordBuckets } from '../../services/discord/buckets';
+import { registerSlashCommands } from '../../services/discord/slash-commands';
 import { createHttpClients } from '../../vendors/http/client';
 import { DiscordRefused } from '../../vendors/discord/port';
 import { discordRest } from '../../vendors/discord/rest';
@@ -76,4 +77,32 @@ test('a limit of all calls stops each process, and the pause that Discord asks f
   await t.db.query(`update discord_buckets set resets_at = now() - interval '2 days'`);
   expect(await sweepDiscordBuckets(t.db)).toBeGreaterThan(0);
   await client().textChannels(GUILD);
+});
+
+test('a server whose commands cannot be registered holds up no other, and is tried again after them', async () => {
+  const ids = [1, 2, 3].map((at) => `01900000-0000-7000-8000-00000000000${at}`);
+  await t.db.query(
+    `insert into bot_connections (id, account_id, platform, platform_user_id, connected_at, since)
+     select c::uuid, c::uuid, 'discord', '70' || at, now(), now() from unnest($1::text[]) with ordinality as u (c, at)`,
+    [ids],
+  );
+  const asked: string[] = [];
+  const failed: string[] = [];
+  const discord = {
+    applicationId: async () => '4242',
+    async registerCommands(_application: string, guild_id: string) {
+      asked.push(guild_id);
+      if (guild_id === '701') throw new OutcomeUnknown('no answer');
+    },
+  };
+  const onFailed = (_error: unknown, guild_id: string) => failed.push(guild_id);
+  const register = () => registerSlashCommands({ db: t.db, discord, onFailed }, new AbortController().signal);
+  expect([await register(), asked, failed]).toEqual([2, ['701', '702', '703'], ['701']]);
+  await t.db.query(`update discord_slash_commands set hash = 'changed' where connection_id = $1::uuid`, [ids[2]]);
+  await t.db.query(
+    `update discord_slash_commands set tried_at = now() - interval '1 day' where connection_id = $1::uuid`,
+    [ids[2]],
+  );
+  asked.length = 0;
+  expect([await register(), asked]).toEqual([1, ['703', '701']]);
 });
