@@ -1,4 +1,5 @@
 import type { DiscordFeature } from '../../domain/connections/discord-guilds';
+import { accountFlags } from '../automation/account-flags';
 import { type Queryable, textArray } from '../../engines/postgres/port';
 
 /** A channel of an account's server that has a use. */
@@ -10,13 +11,15 @@ export interface DiscordUse {
   settings: { event_types?: readonly string[] | null; live_message?: string | null };
 }
 
-/** Channels with one of these uses, of these accounts. */
-export const discordUses = (
+const BOTS = 'feature:bots';
+
+/** Channels with one of these uses, of those of these accounts whose plan has bots. */
+export async function discordUses(
   db: Pick<Queryable, 'query'>,
   accounts: readonly string[],
   features: readonly DiscordFeature[],
-): Promise<DiscordUse[]> =>
-  db.query<DiscordUse & Record<string, unknown>>(
+): Promise<DiscordUse[]> {
+  const uses = await db.query<DiscordUse & Record<string, unknown>>(
     `select c.account_id, c.connection_id, c.feature, c.channel_id, coalesce(g.settings, '{}') as settings
      from discord_guild_channels c join bot_connections b on b.id = c.connection_id
        left join discord_guilds g on g.connection_id = c.connection_id
@@ -24,8 +27,15 @@ export const discordUses = (
     [textArray([...new Set(accounts)]), textArray([...features])],
     'discord-uses',
   );
+  const isOn = await accountFlags(
+    db,
+    uses.map(({ account_id }) => account_id),
+    [BOTS],
+  );
+  return uses.filter(({ account_id }) => isOn(BOTS, account_id));
+}
 
-/** The channel of a use of a connection; undefined after its end. */
+/** The channel of a use of a connection; undefined after its end, and while the account has no bots. */
 export async function discordUse(
   db: Pick<Queryable, 'query'>,
   of: Pick<DiscordUse, 'account_id' | 'connection_id' | 'feature'>,

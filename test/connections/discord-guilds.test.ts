@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { feedText, mirrorText, personName } from '../../domain/connections/discord-posts';
+import { discordUses } from '../../services/discord/uses';
 import { startServer, type TestServer } from '../support/server';
 import { ApiClient, eventually, VendorCloud } from '../support/vendor-cloud';
 import { FakeDiscord } from '../vendors/discord-cloud';
@@ -226,6 +227,24 @@ describe('posts', () => {
     await eventually(async () => texts(FEED)[feed], 'the follow of a feed of all types');
     expect(texts(FEED).slice(feed)).toEqual(['**viewer\\_80** · follower (kick)']);
     expect(texts(MIRROR)).toHaveLength(mirror + 1);
+  });
+
+  test('an account without bots has no uses of channels, and keeps them for later', async () => {
+    const { account_id } = server.credentials;
+    const bots = (enabled: boolean | null) =>
+      owner.send('PATCH', `/v1/admin/accounts/${account_id}/overrides`, {
+        features: [{ key: 'feature:bots', enabled }],
+      });
+    const untilUses = (count: number) =>
+      eventually(async () => {
+        const uses = await discordUses(server.database!.db, [account_id], ['event_feed']);
+        return uses.length === count ? true : undefined;
+      }, `${count} uses`);
+    await untilUses(1);
+    expect((await bots(false)).status).toBe(200);
+    await untilUses(0);
+    expect((await bots(null)).status).toBe(200);
+    await untilUses(1);
   });
 });
 
