@@ -4,6 +4,7 @@ import { broadcastIdOf } from '../../domain/history/channel-status';
 import type { Queryable } from '../../engines/postgres/port';
 import { parseInstant } from '../../lib/time/instants';
 import type { ChannelCrawl, CrawlApp, ShownBroadcast, ShownChannel } from '../../vendors/crawl/port';
+import { HttpFailed } from '../../vendors/http/port';
 import { writeChannelName } from '../connections/channel-names';
 import { type HandleServices, writeHandle } from './channel-handles';
 import { Singly } from './singly';
@@ -14,8 +15,12 @@ export interface CrawlParts extends HandleServices {
   app(platform: Platform): Promise<CrawlApp | null>;
 }
 
-/** Calls per platform and run: connected channels leave far more. */
+/** Statuses by which vendors refuse handles. */
+const REFUSALS: readonly number[] = [400, 404, 422];
+/** Full calls per platform and run: connected channels leave far more. */
 const CALLS = 2;
+/** Calls per platform and run where a vendor refuses some handles. */
+const MOST_CALLS = 20;
 
 /**
  * Reads the watched channels of the scope's platforms that were read longest ago. Channels of an opt-out are not read.
@@ -36,16 +41,16 @@ export async function crawlChannels(parts: CrawlParts, signal: AbortSignal): Pro
       const own_app = crawl === undefined ? null : await app(platform);
       if (crawl === undefined || own_app === null) return false;
       const watched = await watchedChannels(db, platform, crawl.most * CALLS);
-      for (let at = 0; at < watched.length; at += crawl.most) {
-        const some = watched.slice(at, at + crawl.most);
-        for (const channel of await crawl.read(some, own_app)) {
+      for await (const { handles, channels } of readInParts(crawl, watched, own_app)) {
+        for (const channel of channels) {
           await keepChannel(parts, platform, channel);
           read += 1;
         }
+        await endUnknown(db, platform, handles, channels);
         await db.query(
           `insert into crawler_reads (platform, channel, read_at) select $1, unnest($2::text[]), now()
            on conflict (platform, channel) do update set read_at = excluded.read_at`,
-          [platform, some],
+          [platform, handles],
         );
       }
       return true;
@@ -54,6 +59,47 @@ export async function crawlChannels(parts: CrawlParts, signal: AbortSignal): Pro
   singly.end();
   return read;
 }
+
+/**
+ * Reads channels in calls of as many handles as the platform allows. A vendor refuses a call for one malformed handle,
+ * so that a refused call is repeated in halves.
+ */
+async function* readInParts(
+  crawl: ChannelCrawl,
+  watched: readonly string[],
+  app: CrawlApp,
+): AsyncGenerator<{ handles: string[]; channels: ShownChannel[] }> {
+  const waiting: string[][] = [];
+  for (let at = 0; at < watched.length; at += crawl.most) waiting.push(watched.slice(at, at + crawl.most));
+  for (let calls = 0; calls < MOST_CALLS; calls += 1) {
+    const handles = waiting.shift();
+    if (handles === undefined) return;
+    try {
+      yield { handles, channels: await crawl.read(handles, app) };
+    } catch (error) {
+      if (!(error instanceof HttpFailed && REFUSALS.includes(error.status))) throw error;
+      const half = handles.length >> 1;
+      if (half > 0) waiting.unshift(handles.slice(0, half), handles.slice(half));
+      else yield { handles, channels: [] };
+    }
+  }
+}
+
+/** Ends the broadcasts of channels whose handle the platform does not know any more. */
+const endUnknown = (
+  db: Queryable,
+  platform: Platform,
+  handles: readonly string[],
+  channels: readonly ShownChannel[],
+): Promise<unknown> =>
+  db.query(
+    `update crawled_streams s set ended_at = last_seen_at from crawled_channels c
+     where s.platform = $1 and s.ended_at is null and c.platform = s.platform
+       and c.platform_channel_id = s.platform_channel_id and c.channel = any($2::text[])
+       and c.platform_channel_id <> all($3::text[])`,
+    [platform, handles, channels.map(({ platform_channel_id }) => platform_channel_id)],
+    'crawled-streams-end',
+  );
 
 async function watchedChannels(db: Queryable, platform: Platform, most: number): Promise<string[]> {
   const rows = await db.query<{ channel: string }>(

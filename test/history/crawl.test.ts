@@ -115,6 +115,27 @@ test('an end is found, and a changed profile is a change of it', async () => {
   expect(changes).toMatchObject({ total: 1, items: [{ change_type: 'bio', old_value: '', new_value: 'New words' }] });
 });
 
+test('a handle that Twitch refuses, or a revoked token, delays no other channel', async () => {
+  await watch('twitch', 'no such name!');
+  await t.db.query('delete from crawler_reads');
+  expect(await crawl()).toBe(3);
+  twitch.tokens.revokeAll(null);
+  expect(await crawl()).toBe(3);
+});
+
+test('the broadcast of a channel that its platform does not know any more has ended', async () => {
+  twitch.channel('70').stream = {
+    ...{ id: 'tw-70', user_id: '70', title: 'Hello', game_name: 'Chess', viewer_count: 30 },
+    started_at: new Date(Date.now() - 60_000).toISOString(),
+  };
+  await watch('twitch', 'login_70');
+  await crawl();
+  expect((await pageOf('twitch', '70'))!.recent_streams[0]!.ended_at).toBeNull();
+  twitch.channels.delete('70');
+  await crawl();
+  expect((await pageOf('twitch', '70'))!.recent_streams[0]!.ended_at).not.toBeNull();
+});
+
 test('removal and opt-outs close the page, a connection replaces it', async () => {
   const optOut = (channel: string) =>
     t.db.query(`insert into crawler_opt_outs (platform, channel, opted_out_at) values ('kick', $1, now())`, [channel]);

@@ -76,8 +76,8 @@ export class FakeTokens {
     this.by_access.delete(access_token);
   }
 
-  /** The person took it all back. */
-  revokeAll(owner: string): void {
+  /** The person, or with null the app, took all consents back. */
+  revokeAll(owner: string | null): void {
     for (const grants of [this.by_access, this.by_refresh])
       for (const [token, grant] of grants) if (grant.owner === owner) grants.delete(token);
   }

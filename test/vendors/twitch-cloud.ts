@@ -336,6 +336,8 @@ export class FakeTwitch extends FakeVendor {
 
   private users({ headers, query }: FakeCall): FakeAnswer {
     const logins = query.getAll('login');
+    if (logins.some((login) => !/^[a-z0-9_]{1,25}$/.test(login)))
+      return { status: 400, body: { error: 'Bad Request', status: 400, message: 'Bad Identifiers' } };
     if (logins.length > 0) {
       const found = [...this.channels].filter(([id]) => logins.includes(`login_${id}`));
       const data = found.map(([id, { description = '' }]) => ({

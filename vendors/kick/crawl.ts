@@ -29,8 +29,10 @@ export function kickCrawl(http: HttpClients, { api_url, id_url }: { api_url: str
     async read(handles, app) {
       const query = new URLSearchParams(handles.map((slug) => ['slug', slug]));
       const url = `${api_url}/public/v1/channels?${query.toString()}`;
-      const headers = { authorization: `Bearer ${await tokens.token(app)}` };
-      const { data } = bodyOf(await client.ask({ method: 'GET', url, headers }), Channels, api_url);
+      const answer = await tokens.use(app, (token) =>
+        client.ask({ method: 'GET', url, headers: { authorization: `Bearer ${token}` } }),
+      );
+      const { data } = bodyOf(answer, Channels, api_url);
       return data.map(({ broadcaster_user_id, slug, channel_description, stream_title, category, stream }) => ({
         ...{ platform_channel_id: String(broadcaster_user_id), handle: slug, display_name: slug },
         ...{ bio: channel_description ?? null, broadcaster_type: null },

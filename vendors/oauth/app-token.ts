@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { bodyOf } from '../http/body';
-import type { HttpClient } from '../http/port';
+import { type HttpClient, HttpFailed } from '../http/port';
 import type { OAuthApp } from './port';
 import { readSeconds } from '../../lib/time/vendor-times';
 
@@ -30,6 +30,18 @@ export class AppTokens {
     this.kept.set(key, one);
     one.token.catch(() => this.drop(key, one));
     return one.token;
+  }
+
+  /** Calls `ask` with a token; a refused token is replaced once. */
+  async use<T>(app: OAuthApp, ask: (token: string) => Promise<T>): Promise<T> {
+    const token = await this.token(app);
+    try {
+      return await ask(token);
+    } catch (error) {
+      if (!(error instanceof HttpFailed) || error.status !== 401) throw error;
+      this.forget(app);
+      return ask(await this.token(app));
+    }
   }
 
   /** The vendor has refused the token. */

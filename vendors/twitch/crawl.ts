@@ -17,11 +17,13 @@ export function twitchCrawl(http: HttpClients, { api_url, id_url }: { api_url: s
   return {
     most: 100,
     async read(handles, app) {
-      const token = await tokens.token(app);
-      const headers = { authorization: `Bearer ${token}`, 'client-id': app.client_id };
       async function get<T>(path: string, query: [string, string][], shape: z.ZodType<T>): Promise<T> {
         const url = `${api_url}/helix/${path}?${new URLSearchParams(query).toString()}`;
-        return bodyOf(await client.ask({ method: 'GET', url, headers }), shape, api_url);
+        const answer = await tokens.use(app, (token) => {
+          const headers = { authorization: `Bearer ${token}`, 'client-id': app.client_id };
+          return client.ask({ method: 'GET', url, headers });
+        });
+        return bodyOf(answer, shape, api_url);
       }
       const { data: users } = await get(
         'users',
