@@ -146,17 +146,22 @@ interface Counted {
 
 const total = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0);
 
-/** The messages of a stream as rows `m`, those deleted by the minute; parameters $1 to $7. */
+/**
+ * The messages of a stream as rows `m`, those deleted by the minute; parameters $1 to $7. A message that names an
+ * erased person has no content and no chat any more, and stays in the count.
+ */
 const COLUMNS = 'person_key, content, has_emote, created_at, 1 as messages';
 const ONES = 'account_id = $1 and platform = $2 and created_at >= $5::timestamptz and created_at < $6::timestamptz';
 const MESSAGES = `(
   select ${COLUMNS} from platform_chat_messages
   where ${ONES} and not is_late and place >= $3::bigint and place < $4::bigint
-    and (cardinality($7::text[]) = 0 or live_chat_id = any($7)) and content ->> 'is_shared_chat' is distinct from 'true'
+    and (cardinality($7::text[]) = 0 or content is null or live_chat_id = any($7))
+    and content ->> 'is_shared_chat' is distinct from 'true'
   union all
   select ${COLUMNS} from platform_chat_messages
   where ${ONES} and is_late
-    and (cardinality($7::text[]) = 0 or live_chat_id = any($7)) and content ->> 'is_shared_chat' is distinct from 'true'
+    and (cardinality($7::text[]) = 0 or content is null or live_chat_id = any($7))
+    and content ->> 'is_shared_chat' is distinct from 'true'
   union all
   select nullif(person_key, '${NOBODY}'), case when emotes is not null then json_build_object('parts', emotes) end,
     emotes is not null, since, count

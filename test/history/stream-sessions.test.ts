@@ -2,6 +2,8 @@ import { unzipSync } from 'fflate';
 import { v7 as uuid } from 'uuid';
 import { TOPICS, type RecordEnvelope } from '../../domain/common/records';
 import { correctResumed } from '../../services/history/session-corrections';
+import { countSession } from '../../services/history/session-figures';
+import type { Database } from '../../engines/postgres/port';
 import { auditRows, sessionRows } from '../../maintenance/archive/files/read-model-rows';
 import { sweepChat } from '../../maintenance/retention/chat';
 import { eventLogEraser } from '../../privacy/erasure/events';
@@ -624,6 +626,27 @@ test('a replay has a message that was delivered twice once', async () => {
   for await (const batch of replayTopic({ db, ...on } as never, { topic: TOPICS.chat_events, account_id }))
     for (const one of batch) if ('external_id' in one) replayed.push(one.external_id);
   expect(replayed.filter((id) => id === once.external_id)).toHaveLength(1);
+});
+
+test('a message that names an erased person stays in the counts of its chat', async () => {
+  const db = server.database!.db as never as Database;
+  const [account, begin, end] = [uuid(), at(-10), at(-5)];
+  const say = (n: number, content: string | null, live_chat_id: string | null) =>
+    db.query(
+      `insert into platform_chat_messages (account_id, platform, place, id, created_at, message, content, live_chat_id,
+         is_first, is_paid, has_link, has_emote, is_late)
+       values ($1, 'youtube', $2, $3, $4, '', $5, $6, false, false, false, false, false)`,
+      [account, Date.parse(begin) * 1000 + n, uuid(), begin, content, live_chat_id],
+    );
+  await say(1, '{}', 'chat');
+  await say(2, '{}', 'another chat');
+  await say(3, null, null);
+  const stream = {
+    ...{ platform: 'youtube', platform_channel_id: 'c', broadcast_id: 'b', title: null, category: null },
+    ...{ started_at: begin, ended_at: end, broadcast_ids: ['b'], live_chat_ids: ['chat'] },
+  } as const;
+  const figures = await countSession(db, account, [stream as never], end, { ids: [], logins: [] });
+  expect(figures.total_messages).toBe(2);
 });
 
 test('a finished session whose broadcast resumes is corrected after its end', async () => {
