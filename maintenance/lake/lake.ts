@@ -31,6 +31,11 @@ const GROUP_ROWS = 20_000;
 /** Samples name nobody, and no retention concerns them. */
 const KEPT = TOPICS.stream_samples;
 
+interface Bounds {
+  earliest: number;
+  next: number;
+}
+
 interface LakeFile {
   [column: string]: unknown;
   topic: string;
@@ -45,16 +50,21 @@ const FILE_KEY = 'engine = $1 and topic = $2 and partition = $3 and day = $4::da
 
 /**
  * Adds closed hours of the log to the files of their UTC days, and writes all changed files: complete after a crash,
- * since a file counts as written only after its content is stored. One process at a time.
+ * since a file counts as written only after its content is stored. A failure delays no other partition and file, so
+ * that erasures reach all others. One process at a time.
  * @returns the number of files written or deleted
+ * @throws the first failure, at the end
  */
 export async function writeLake(deps: LakeDeps, signal: AbortSignal): Promise<number> {
   const { db, broker, persons } = deps;
   await removeUnsorted();
   await db.query('update lake_files set version = version + 1, persons = $1 where persons <> $1', [persons]);
+  const failures: unknown[] = [];
+  const fail = (error: unknown) => void failures.push(error);
   for (const topic of Object.values(TOPIC_OF)) {
-    for (const [partition, { earliest, next }] of await broker.bounds(topic)) {
-      if (!signal.aborted) await addHours(deps, topic, partition, { earliest, next });
+    const partitions = await broker.bounds(topic).catch((error: unknown) => (fail(error), new Map<number, Bounds>()));
+    for (const [partition, bounds] of partitions) {
+      if (!signal.aborted) await addHours(deps, topic, partition, bounds).catch(fail);
     }
   }
   const changed = await db.query<LakeFile>(
@@ -65,19 +75,14 @@ export async function writeLake(deps: LakeDeps, signal: AbortSignal): Promise<nu
   let written = 0;
   for (const file of changed) {
     if (signal.aborted) break;
-    await writeFile(deps, file);
-    written += 1;
+    await writeFile(deps, file).then(() => (written += 1), fail);
   }
+  if (failures.length > 0) throw failures[0];
   return written;
 }
 
 /** Extends the files of a partition by the records of closed hours. */
-async function addHours(
-  deps: LakeDeps,
-  topic: string,
-  partition: number,
-  { earliest, next }: { earliest: number; next: number },
-): Promise<void> {
+async function addHours(deps: LakeDeps, topic: string, partition: number, { earliest, next }: Bounds): Promise<void> {
   const { db, broker, persons, now = Date.now() } = deps;
   const closed_ms = Math.floor((now - SETTLED_MS) / HOUR_MS) * HOUR_MS;
   const [last] = await db.query<{ to_offset: number | null; day: string | null }>(

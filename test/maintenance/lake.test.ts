@@ -77,6 +77,20 @@ test('a file whose write was cut off is written again', async () => {
   expect(await ids()).toHaveLength(1);
 });
 
+test('a file that cannot be written delays no other', async () => {
+  await on.records.append(TOPICS.chat_events, [said(1, 'a')]);
+  await on.records.append(TOPICS.platform_events, [said(1, 'b')]);
+  const put: PlainFiles['put'] = (key, content) =>
+    key.includes(TOPICS.chat_events) ? Promise.reject(new Error('cut off')) : store.put(key, content);
+  await expect(write({ store: { ...store, put } })).rejects.toThrow('cut off');
+  expect(await files()).toHaveLength(1);
+  const bounds: LakeDeps['broker']['bounds'] = (topic) =>
+    topic === TOPICS.stream_samples ? Promise.reject(new Error('no bounds')) : on.broker.bounds(topic);
+  const broker = Object.create(on.broker, { bounds: { value: bounds } }) as typeof on.broker;
+  await expect(write({ broker })).rejects.toThrow('no bounds');
+  expect(await files()).toHaveLength(2);
+});
+
 test('an erasure rewrites files with personal parts, also when the rewriting was cut off', async () => {
   await on.records.append(TOPICS.platform_events, [said(1, 'canary'), { ...said(1, 'other'), subject: 'kick:8' }]);
   await write({ persons: 'clear' });
