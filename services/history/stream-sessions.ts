@@ -110,8 +110,7 @@ async function countLive(parts: SessionsParts, singly: Singly, isOver: () => boo
 }
 
 /**
- * Drops figures of sessions that are not live any more, and claims and counts of dissolved accounts. Returns their
- * number.
+ * Drops figures of sessions that are not live any more, and claims of dissolved accounts. Returns their number.
  */
 export async function sweepSessionRows(db: Database): Promise<number> {
   const figures = await db.query(
@@ -126,13 +125,5 @@ export async function sweepSessionRows(db: Database): Promise<number> {
     `delete from pending_session_merges m
      where exists (select from dissolved_accounts a where a.account_id = m.account_id) returning 1 as one`,
   );
-  let rows = 0;
-  for (const table of ['late_spans', 'chat_minute_counts', 'counted_events']) {
-    const gone = await db.query(
-      `delete from ${table} t
-       where exists (select from dissolved_accounts a where a.account_id = t.account_id) returning 1 as one`,
-    );
-    rows += gone.length;
-  }
-  return figures.length + claims.length + merges.length + rows;
+  return figures.length + claims.length + merges.length;
 }
