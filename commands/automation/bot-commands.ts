@@ -6,6 +6,7 @@ import type { RequestContext } from '../../access/authentication/caller';
 import { actFor, type Act } from '../../app/write-path/act';
 import { load } from '../../app/write-path/aggregate-cache';
 import type { Services } from '../../app/services';
+import { automation, automationStream } from '../../domain/automation/automations';
 import {
   botCommand,
   type BotCommand as CommandState,
@@ -52,6 +53,18 @@ function automationOf({ response_type, automation_id }: Pick<Input, 'response_ty
   return id;
 }
 
+/** The refusal of an automation that the account of a command does not have; false without one. */
+async function missingAutomation(
+  { events }: Pick<Services, 'events'>,
+  account_id: string | null,
+  automation_id: string | null | undefined,
+): Promise<DomainError | false> {
+  if (automation_id === null || automation_id === undefined) return false;
+  const state = (await load(events, automation, automationStream(automation_id)))?.state;
+  const is_own = state?.status === 'active' && state.account_id === account_id;
+  return is_own ? false : new DomainError('AUTOMATION_NOT_FOUND');
+}
+
 const chosenOf = (input: Input): Chosen => ({
   ...{ name: input.name, alias: input.alias ?? null, description: input.description || null },
   ...{ response_type: input.response_type, response: input.response ?? null, automation_id: automationOf(input) },
@@ -71,15 +84,21 @@ const counting =
 /** Creates a command of an account, or of all accounts (null). */
 async function create(
   act: Act,
+  services: Pick<Services, 'events'>,
   additionalWrites: Counting,
   { command_id, account_id, input }: { command_id: string; account_id: string | null; input: Input },
 ): Promise<BotCommand> {
   const chosen = chosenOf(input);
+  const missing = await missingAutomation(services, account_id, chosen.automation_id);
   const { state } = await act(
     botCommand,
     botCommandStream(command_id),
     { type: 'bot_command:create', command_id, account_id, ...chosen },
-    { reservations: (events) => commandReservations(botCommand.initial, events), additionalWrites },
+    {
+      precondition: ({ status }) => status === 'none' && missing,
+      reservations: (events) => commandReservations(botCommand.initial, events),
+      additionalWrites,
+    },
   );
   return shown(state);
 }
@@ -132,6 +151,13 @@ function changesOf(
   };
 }
 
+/** As {@link missingAutomation}, of an automation that the command does not name yet. */
+const missingNewAutomation = (
+  services: Pick<Services, 'events'>,
+  stored: CommandState,
+  { automation_id }: Pick<Changes, 'automation_id'>,
+) => missingAutomation(services, stored.account_id, automation_id === stored.automation_id ? null : automation_id);
+
 /** The command's state, for changes that depend on it. */
 async function stateOf({ events }: Pick<Services, 'events'>, id: string): Promise<CommandState> {
   return (await load(events, botCommand, botCommandStream(id)))?.state ?? botCommand.initial;
@@ -147,7 +173,7 @@ export const createBotCommand = command({
   output: BotCommand,
   errors: { ...ANSWERS, ...NAMES, ...TOO_MANY },
   run: ({ input, caller: { account_id }, context, act, newId }, services) =>
-    create(act, counting(context, services), { command_id: newId('bot-command'), account_id, input }),
+    create(act, services, counting(context, services), { command_id: newId('bot-command'), account_id, input }),
 });
 
 export const updateBotCommand = command({
@@ -162,7 +188,10 @@ export const updateBotCommand = command({
   async run({ input: { id, ...input }, caller: { account_id }, act, refuse }, services) {
     const stored = await stateOf(services, id);
     const update = { type: 'bot_command:update', changes: changesOf(input, stored) } as const;
-    const { state } = await act(botCommand, botCommandStream(id), update, named(ownedBy(account_id, refuse)));
+    const missing = await missingNewAutomation(services, stored, update.changes);
+    const refusal = ownedBy(account_id, refuse);
+    const options = named((state) => refusal(state) || missing);
+    const { state } = await act(botCommand, botCommandStream(id), update, options);
     return (await botCommandOf(services.db, account_id, id)) ?? shown(state);
   },
 });
@@ -243,7 +272,7 @@ export const adminCreateBotCommand = command({
   output: BotCommand,
   errors: { ...ANSWERS, ...NAMES, ...TOO_MANY },
   run: ({ input, context, act, newId }, services) =>
-    create(act, counting(context, services), { command_id: newId('bot-command'), account_id: null, input }),
+    create(act, services, counting(context, services), { command_id: newId('bot-command'), account_id: null, input }),
 });
 
 /** Refuses commands of dissolved accounts, whose events stay. @throws DomainError COMMAND_NOT_FOUND */
@@ -269,7 +298,13 @@ export const adminUpdateBotCommand = command({
     // The events are the account's.
     const act = actFor({ caller: { ...caller, account_id: account_id ?? caller.account_id }, context }, services);
     const update = { type: 'bot_command:update', changes: changesOf(input, stored) } as const;
-    const { state } = await act(botCommand, botCommandStream(id), update, named(noCondition));
+    const missing = await missingNewAutomation(services, stored, update.changes);
+    const { state } = await act(
+      botCommand,
+      botCommandStream(id),
+      update,
+      named(({ status }) => status === 'active' && missing),
+    );
     return (await adminBotCommandOf(services.db, { id, account_id })) ?? shown(state);
   },
 });

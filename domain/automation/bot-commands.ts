@@ -78,15 +78,13 @@ const keysOf = ({ name, alias }: Pick<Chosen, 'name' | 'alias'>) => ({
   alias_key: alias === null ? null : nameKey(alias),
 });
 
-/** @throws DomainError RESPONSE_MISSING, AUTOMATION_MISSING, AUTOMATION_NOT_FOUND */
+/** @throws DomainError RESPONSE_MISSING, AUTOMATION_MISSING */
 function requireAnswer({ response_type, response, automation_id }: Chosen): void {
   if (response_type !== 'automation') {
     if (response === null) throw new DomainError('RESPONSE_MISSING');
     return;
   }
   if (automation_id === null) throw new DomainError('AUTOMATION_MISSING');
-  // No account has automations yet.
-  throw new DomainError('AUTOMATION_NOT_FOUND');
 }
 
 const chosenOf = (command: BotCommand): Chosen => Chosen.parse(command);

@@ -1,3 +1,4 @@
+import { START_AUTOMATION } from '../../domain/automation/automation-runs';
 import { ANSWER_COMMAND, LOOK_UP_FOLLOWER } from '../../domain/automation/command-answers';
 import { ACT_ON_LINE } from '../../domain/automation/module-acts';
 import { TOPICS } from '../../domain/common/records';
@@ -11,16 +12,16 @@ import { commandJobs } from '../../services/automation/line-commands';
 import { lineModules } from '../../services/automation/line-modules';
 
 /**
- * Lets bots answer commands in chats, and their modules act on lines. It has no rows that a rebuild makes: cooldowns,
- * counts and warnings are decided once, in the order of the records.
+ * Lets bots answer commands in chats, commands start automations, and modules act on lines. It has no rows that a
+ * rebuild makes: cooldowns, counts and warnings are decided once, in the order of the records.
  */
 export const chatBot = projection({
   name: 'chat-bot',
-  version: 2,
+  version: 3,
   awaited: false,
   from: topic(TOPICS.chat_events),
   tables: [],
-  jobs: [ANSWER_COMMAND, LOOK_UP_FOLLOWER, ACT_ON_LINE],
+  jobs: [ANSWER_COMMAND, LOOK_UP_FOLLOWER, ACT_ON_LINE, START_AUTOMATION],
   async apply(batch: readonly LoggedRecord[], tx: Queryable, mode: ApplyMode) {
     const { enqueue, applied } = mode;
     if (enqueue === undefined || mode.rebuilding || mode.silent) return [];

@@ -10,6 +10,7 @@ import {
   PERSONAL,
   UsedCommand,
 } from '../../domain/automation/command-answers';
+import { onBotCommand } from '../../domain/automation/nodes/triggers';
 import { DomainError } from '../../kernel/errors';
 import { NotSent } from '../../kernel/job';
 import { placesWithBot } from '../../services/automation/account-bots';
@@ -18,7 +19,9 @@ import { beforeCall } from '../../services/automation/called';
 import { deleteUsesOf, takeUses } from '../../services/automation/command-uses';
 import { effectiveCommand } from '../../services/automation/effective-commands';
 import { isLookedUp, keyOfAuthor, knownFollowers } from '../../services/automation/followers';
+import { lineStart } from '../../services/automation/runs/line-starts';
 import type { SendResult } from '../../services/chat/send-chat';
+import { startAutomationRun } from './automation-runs';
 
 /** Pauses between tries: a line is answered within 30 s. */
 const PAUSES = { first_ms: 1_000, most_ms: 5_000 };
@@ -110,6 +113,16 @@ export const lookUpFollower = job({
     return async (tx, { enqueue }) => {
       const [count] = await takeUses(tx, [{ ...command, account_id, person: used.person, at_ms: used.at_ms }]);
       if (count === null || count === undefined) return;
+      if (command.automation_id !== null) {
+        const { user, args, channel_id, reply_to, live_chat_id, cause_id, person, at_ms } = used;
+        const start = lineStart({
+          ...{ account_id, automation_id: command.automation_id, node_ids: [], trigger: onBotCommand.type, cause_id },
+          ...{ platform, platform_user_id, user: user ?? '', role: 'follower', person, args, channel_id, live_chat_id },
+          ...{ message_id: reply_to, at_ms },
+        });
+        await enqueue(startAutomationRun, { key: start.start_key, payload: start });
+        return;
+      }
       const payload = { ...used, count };
       await enqueue(answerCommand, { key: used.cause_id, payload, expires_at: lineExpiry(used.at_ms) });
     };

@@ -8,6 +8,7 @@ export interface EffectiveCommand {
   command_id: string;
   response_type: ResponseType;
   response: string | null;
+  automation_id: string | null;
   platforms: readonly BotPlatform[];
   min_role: BotRole;
   cooldown_global: number;
@@ -20,7 +21,7 @@ interface Row extends EffectiveCommand {
 }
 
 const COLUMNS = `c.id as command_id, c.response_type, coalesce(o.response, c.response) as response,
-  coalesce(o.platforms, c.platforms) as platforms, c.min_role, o.min_role as own_role,
+  c.automation_id, coalesce(o.platforms, c.platforms) as platforms, c.min_role, o.min_role as own_role,
   coalesce(o.cooldown_global, c.cooldown_global) as cooldown_global,
   coalesce(o.cooldown_user, c.cooldown_user) as cooldown_user, c.enabled and coalesce(o.enabled, true) as enabled`;
 const overrideOf = (account: string) =>

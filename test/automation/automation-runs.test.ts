@@ -204,6 +204,48 @@ test('conditions decide, a cooldown is true once, and automations that start eac
   expect(await ended(called)).toMatchObject([{ status: 'succeeded', depth: 1, trigger: 'trigger:automation' }]);
 });
 
+/** A line of a chat on Kick; returns its id. */
+async function writeLine(
+  content: string,
+  { user_id = 42, message_id = randomUUID() }: { user_id?: number; message_id?: string } = {},
+): Promise<string> {
+  const created_at = new Date().toISOString();
+  const body = {
+    message_id,
+    ...{ broadcaster: { user_id: Number(server.credentials.connections.kick.platform_channel_id) }, content },
+    sender: {
+      ...{ user_id, username: `Name ${user_id}`, channel_slug: `name-${user_id}` },
+      identity: { username_color: '#ffffff', badges: [] },
+    },
+    ...{ emotes: null, created_at },
+  };
+  const posted = await vendors.kick('chat.message.sent', Buffer.from(JSON.stringify(body)), message_id, created_at);
+  expect(posted.status).toBe(200);
+  return message_id;
+}
+
+test('a command starts its automation once for a line, with its arguments, within its cooldowns', async () => {
+  const id = await automation(chain(['trigger:bot_command'], say('{{displayName}} {{args}}|{{arg.1}}|{{target}}')));
+  const command = { name: 'go', response_type: 'automation', automation_id: id, cooldown_user: 60 };
+  const foreign = await stranger.send('POST', '/v1/bot-commands', command);
+  expect(foreign).toMatchObject({ status: 404, body: { error: 'NOT_FOUND' } });
+  const created = await owner.send('POST', '/v1/bot-commands', command);
+  expect(created).toMatchObject({ status: 201, body: { data: { response_type: 'automation', automation_id: id } } });
+  const path = `/v1/bot-commands/${created.body.data.id}`;
+  const other = (await stranger.send('POST', PATH, { name: 'Other' })).body.data.id;
+  expect((await owner.send('PATCH', path, { automation_id: other })).status).toBe(404);
+  expect((await owner.send('PATCH', path, { automation_id: null })).status).toBe(400);
+  const first = await writeLine('!go @ada now');
+  await writeLine('!go @ada now', { message_id: first });
+  await writeLine('!go again');
+  await writeLine('!go', { user_id: 43 });
+  const runs = await ended(id, 2);
+  expect(runs).toHaveLength(2);
+  expect(runs).toMatchObject([{ trigger: 'trigger:bot_command', status: 'succeeded', event_id: null }, {}]);
+  expect(lines().sort()).toEqual(['Name 42 @ada now|@ada|ada', 'Name 43 ||Name 43']);
+  await owner.send('DELETE', path, undefined);
+});
+
 test('a second run is skipped, restarts the first, or is queued', async () => {
   const statuses = async (second_run: string) => {
     const id = await automation(chain(MANUAL, ['action:wait', { seconds: 3_600 }]), { second_run });
