@@ -13,6 +13,8 @@ import { eraseUser } from '../../privacy/erasure/erase-person';
 import { reapplyErasures } from '../../privacy/erasure/noted-erasures';
 import { indexAll } from '../../maintenance/archive/subject-index';
 import { createPersonalTexts } from '../../privacy/subject-keys/texts';
+import { startDueAutomations } from '../../services/automation/automation-schedules';
+import { scheduleStarts } from '../../services/automation/runs/schedule-starts';
 import { startDue } from '../../services/automation/schedules';
 import { createWebhookCalls, disableFailing } from '../../services/automation/webhooks';
 import { actingForJob } from '../../reactors/runtime/acting';
@@ -68,6 +70,17 @@ export function openJobs(
       return started;
     };
     own.push(periodic({ name: 'due-schedules', every_ms: DUE_MS, timeout_ms: 60_000, run: start }));
+    const startScheduled = async () => {
+      const now_ms = Date.now();
+      const started = await startDueAutomations(
+        db,
+        (tx, due) => jobs.enqueueNamed(tx, scheduleStarts(due, now_ms)),
+        now_ms,
+      );
+      if (started > 0) jobs.wake();
+      return started;
+    };
+    own.push(periodic({ name: 'due-automations', every_ms: DUE_MS, timeout_ms: 60_000, run: startScheduled }));
     own.push(recurring(HOUR_MS / 4, 'webhook-failures', () => disableFailing({ db, events }), log));
     if (settings.discord.bot_token !== '') {
       const discord = openDiscord(deps);

@@ -1,6 +1,14 @@
 import { ACCOUNT_EVENTS } from '../../domain/accounts/accounts';
 import { AUTOMATION_EVENTS } from '../../domain/automation/automations';
+import type { Graph } from '../../domain/automation/automation-graphs';
+import type { StoredEvent } from '../../engines/event-store/port';
+import { type Queryable, textArray } from '../../engines/postgres/port';
 import { sql } from '../../kernel/sql';
+import {
+  DROP_AUTOMATION_SCHEDULES,
+  DROP_AUTOMATION_SCHEDULES_OF_ACCOUNT,
+  scheduleStatements,
+} from '../../services/automation/automation-schedules';
 import { all, each, eventProjection, pick } from '../runtime/drive/handlers';
 
 /** Types of events or messages that a trigger names. */
@@ -12,10 +20,9 @@ const INSERT_TRIGGERS = sql`
   from e cross join lateral json_array_elements(e.graph::json -> 'nodes') n where n ->> 'type' like 'trigger:%'
   on conflict (automation_id, node_id) do nothing`;
 
-/** Automations with their graphs, and the triggers of the graphs. */
-export const automations = eventProjection({
+const applied = eventProjection({
   name: 'automations',
-  version: 1,
+  version: 2,
   tables: ['automations', 'automation_triggers'],
   events: [AUTOMATION_EVENTS, pick(ACCOUNT_EVENTS, 'account:dissolved')],
   on: {
@@ -52,3 +59,45 @@ export const automations = eventProjection({
     ),
   },
 });
+
+/** Automations with their graphs, the triggers of the graphs, and due times, which no rebuild makes. */
+export const automations: typeof applied = {
+  ...applied,
+  async apply(batch, tx, mode) {
+    const messages = await applied.apply(batch, tx, mode);
+    if (!mode.rebuilding && !mode.silent) await setSchedules(batch, tx);
+    return messages;
+  },
+};
+
+interface Row extends Record<string, unknown> {
+  automation_id: string;
+  account_id: string;
+  graph: string;
+}
+
+/** Sets the schedules of enabled automations; those of disabled and deleted ones end. */
+async function setSchedules(batch: readonly StoredEvent[], tx: Queryable): Promise<void> {
+  const changed = new Set<string>();
+  for (const { type, data } of batch) {
+    if (type === 'account:dissolved') {
+      await tx.query(DROP_AUTOMATION_SCHEDULES_OF_ACCOUNT, [data['account_id']]);
+      continue;
+    }
+    const automation_id = data['automation_id'] as string;
+    changed.add(automation_id);
+    if (data['enabled'] === false || type === 'automation:deleted')
+      await tx.query(DROP_AUTOMATION_SCHEDULES, [automation_id]);
+  }
+  if (changed.size === 0) return;
+  const enabled = await tx.query<Row>(
+    `select id as automation_id, account_id, graph from automations
+     where id = any($1::text[]::uuid[]) and enabled order by id`,
+    [textArray([...changed])],
+    'automations-scheduled',
+  );
+  const now_ms = Date.now();
+  for (const row of enabled)
+    for (const [statement, values] of scheduleStatements({ ...row, graph: JSON.parse(row.graph) as Graph }, now_ms))
+      await tx.query(statement, values);
+}

@@ -246,6 +246,27 @@ test('a command starts its automation once for a line, with its arguments, withi
   await owner.send('DELETE', path, undefined);
 });
 
+test('missed due times start one run together, a disabled automation has none', async () => {
+  const id = await automation(chain(['trigger:schedule', { interval_seconds: 60 }], say('Due')));
+  const { db } = server.database!;
+  const due = () => db.query('select 1 as one from automation_schedules where automation_id = $1', [id]);
+  await eventually(async () => (await due())[0], 'the due time');
+  const move = (by: string) =>
+    db.query(`update automation_schedules set next_due_at = now() - $2::interval where automation_id = $1`, [id, by]);
+  await move('10 minutes');
+  expect(await ended(id)).toMatchObject([{ status: 'succeeded', trigger: 'trigger:schedule', event_id: null }]);
+  expect(lines()).toEqual(['Due']);
+  await owner.send('PATCH', `${PATH}/${id}`, { enabled: false });
+  await eventually(async () => ((await due()).length === 0 ? true : undefined), 'no due time');
+  await owner.send('PATCH', `${PATH}/${id}`, { enabled: true });
+  await eventually(async () => (await due())[0], 'the next due time');
+  expect(await runsOf(id)).toHaveLength(1);
+  const { nodes } = (await owner.get(`${PATH}/${id}`)).body.data;
+  expect(nodes).toHaveLength(2);
+  await owner.send('DELETE', `${PATH}/${id}`, undefined);
+  await eventually(async () => ((await due()).length === 0 ? true : undefined), 'no due time');
+});
+
 test('a second run is skipped, restarts the first, or is queued', async () => {
   const statuses = async (second_run: string) => {
     const id = await automation(chain(MANUAL, ['action:wait', { seconds: 3_600 }]), { second_run });
