@@ -26,9 +26,6 @@ export const SWEPT_TABLES = [
   'channel_status',
   'broadcast_figures',
   'stream_samples',
-  'chat_minute_counts',
-  'counted_events',
-  'late_spans',
   'member_keys',
 ] as const;
 
