@@ -148,7 +148,7 @@ test('chat, events and test events of signed webhooks are forwarded once, with d
 
 test('filtered words are masked in messages, events and the first message of a page, while the filter is on', async () => {
   const FILTER = '/v1/bot-modules/word_filter';
-  await put(['chat', 'alerts']);
+  await put(['chat', 'alerts', 'event_list']);
   const filtered = await owner.send('PUT', FILTER, { enabled: true, config: { words: ['darn'], action: 'warn' } });
   expect(filtered.status).toBe(200);
   const client = await source();
@@ -206,6 +206,15 @@ async function inChat(event_type: string, data: object) {
   await db.query(`select pg_notify('lumio_wakeups', 'test outbox')`);
 }
 
+/** Whether the outbox has these lines of the account's chat. */
+async function areInChat(lines: readonly string[]) {
+  const rows = await server.database!.db.query(
+    `select 1 from outbox where channel = $1 and data::jsonb ->> 'message' = any($2)`,
+    [`chat:${account_id}`, lines],
+  );
+  return rows.length === lines.length ? true : undefined;
+}
+
 test('a source resumes after its last message, in each of its sources, without what was removed meanwhile', async () => {
   await put(['chat', 'event_list']);
   const client = await source();
@@ -219,6 +228,7 @@ test('a source resumes after its last message, in each of its sources, without w
   await vendors.kickFollow(4_801);
   const tip = { event_type: 'streamelements:tip', raw: { data: { amount: 7, displayName: 'Eve' } } };
   expect((await owner.send('POST', '/v1/events/test', tip)).status).toBe(200);
+  await eventually(() => areInChat(['deleted', 'kept', 'cleared']), 'the lines in the outbox');
   await inChat('chat:delete', { type: 'chat:delete', platform_message_id: 'r-2', deleted_by: null });
   await inChat('chat:clear_user', { type: 'chat:clear_user', platform: 'kick', platform_user_id: '82', action: 'ban' });
   const again = await Client.open(server.ws_url, overlay.access_token);
