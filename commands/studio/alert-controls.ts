@@ -10,7 +10,8 @@ import {
   type AlertPage,
   type StoredAction,
 } from '../../domain/studio/alert-controls';
-import type { DrawnEvent } from '../../domain/studio/drawn-events';
+import { maskDrawn, type DrawnEvent } from '../../domain/studio/drawn-events';
+import { maskOf } from '../../services/automation/masks';
 import { alertPages, loggedEvent } from '../../views/studio/alert-pages';
 import { editableOverlay, NOT_AN_EDITOR, OVERLAY_NOT_FOUND, OVERLAYS } from './overlay-parts';
 
@@ -82,7 +83,9 @@ export const replayOverlayAlerts = command({
     if (input.overlay_id) await editableOverlay(services, caller, input.overlay_id, refuse);
     const event = await loggedEvent(services.db, caller.account_id, input.event_id);
     if (event === undefined) throw refuse('EVENT_NOT_FOUND');
-    if (event !== null) await send(services, await pagesOf(services, caller, input.overlay_id), 'replay', event);
+    if (event === null) return { success: true };
+    const shown = maskDrawn(event, await maskOf(services.db, caller.account_id));
+    await send(services, await pagesOf(services, caller, input.overlay_id), 'replay', shown);
     return { success: true };
   },
 });

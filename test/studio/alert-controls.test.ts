@@ -108,6 +108,29 @@ test('skip and replay are sent and not stored; an event of nobody is not found',
   client.end();
 });
 
+test('a replayed event has its filtered words masked', async () => {
+  const FILTER = '/v1/bot-modules/word_filter';
+  const filtered = await owner.send('PUT', FILTER, { enabled: true, config: { words: ['darn'], action: 'warn' } });
+  expect(filtered.status).toBe(200);
+  const raw = { data: { amount: 5, currency: 'EUR', displayName: 'Mr darn', message: 'a DARN tip' } };
+  const [tip] = await server.database!.db.query<{ id: string }>(
+    `insert into platform_event_logs (account_id, id, type, platform, raw, created_at, user_id)
+     values ($1, gen_random_uuid(), 'streamelements:tip', 'streamelements', $2, now(), null) returning id`,
+    [server.credentials.account_id, JSON.stringify(raw)],
+  );
+  const { client } = await opened(pages()[0]!);
+  const masked = async () => {
+    const from = client.messages.length;
+    expect((await act('replay', { event_id: tip!.id, overlay_id: overlays[0]!.id })).status).toBe(200);
+    const { data } = await client.next(({ event_type }) => event_type === 'overlay:alerts', 'the replay', from);
+    const { user_name, message } = (data as any).event;
+    return user_name === 'Mr ***' && message === 'a *** tip' ? true : undefined;
+  };
+  await eventually(masked, 'the filter');
+  expect((await owner.send('DELETE', FILTER, undefined)).status).toBe(204);
+  client.end();
+});
+
 test('act on what the caller may edit alone', async () => {
   const [bound, free] = overlays.map(({ id }) => id);
   const entry = (role: string) => owner.send('PUT', `/v1/overlays/${bound}/access/${editor_id}`, { role });
