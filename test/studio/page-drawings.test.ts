@@ -198,6 +198,17 @@ describe('controls of alerts', () => {
     expect(shown()).toEqual(['ada']);
   });
 
+  test('end with events that are erased, shown or waiting', () => {
+    const { alerts, shown } = opened();
+    for (const name of ['ada', 'bob', 'cy']) alerts.take('kick:follower', { ...event(name), id: `id-${name}` });
+    alerts.take('event:erased', { id: 'id-bob' });
+    expect(shown()).toEqual(['ada']);
+    alerts.take('event:erased', { id: 'id-ada' });
+    expect(shown()).toEqual(['cy']);
+    alerts.control(control('skip'));
+    expect([shown(), jest.getTimerCount()]).toEqual([[], 0]);
+  });
+
   test('wait on a page that begins paused', () => {
     const { alerts, shown } = opened();
     alerts.begin({ alerts: { paused: true, muted: false } } as PageState);

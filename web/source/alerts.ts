@@ -15,6 +15,14 @@ interface Rule {
   variations?: Omit<Rule, 'variations'>[];
 }
 
+/** Announcement of an event. */
+interface Alert {
+  /** Of the event; null of one that is not in the log. */
+  id: string | null;
+  rule: Rule;
+  text: string;
+}
+
 /** Alerts that wait; older ones are dropped. */
 const MAX_WAITING = 100;
 const DURATION_MS = 5_000;
@@ -24,7 +32,9 @@ export class Alerts implements Drawing {
   private rules: Record<string, Rule> = {};
   private labels: Labels | null = null;
   private assets: Readonly<Record<string, string>> = {};
-  private readonly waiting: { rule: Rule; text: string }[] = [];
+  private waiting: Alert[] = [];
+  /** Id of the event whose alert is shown. */
+  private shown_id: string | null = null;
   private timer = 0;
   private controls: AlertState = { paused: false, muted: false };
   /** Sounds that play; one may be longer than its alert is shown. */
@@ -48,6 +58,7 @@ export class Alerts implements Drawing {
   }
 
   take(event_type: string, data: Record<string, unknown>): void {
+    if (event_type === 'event:erased') return this.remove(data.id);
     const alert = this.alertOf(event_type, data as unknown as DrawnEvent);
     if (alert === null) return;
     this.waiting.push(alert);
@@ -69,6 +80,13 @@ export class Alerts implements Drawing {
     this.silence();
   }
 
+  private remove(id: unknown): void {
+    this.waiting = this.waiting.filter((alert) => alert.id !== id);
+    if (this.shown_id !== id) return;
+    this.silence();
+    this.next();
+  }
+
   private silence(): void {
     for (const sound of this.sounds) sound.pause();
     this.sounds.clear();
@@ -80,14 +98,14 @@ export class Alerts implements Drawing {
     if (this.timer === 0) this.next();
   }
 
-  private alertOf(event_type: string, event: DrawnEvent): { rule: Rule; text: string } | null {
+  private alertOf(event_type: string, event: DrawnEvent): Alert | null {
     const rule = this.ruleOf(event_type, event);
     if (rule === null) return null;
     const text = filled(rule.template ?? usualTemplate(event_type, event) ?? '{{user_name}}', {
       ...event,
       ...this.labels,
     });
-    return { rule, text: text.trim() };
+    return { id: event.id, rule, text: text.trim() };
   }
 
   private ruleOf(event_type: string, event: DrawnEvent): Rule | null {
@@ -106,6 +124,7 @@ export class Alerts implements Drawing {
   private next(): void {
     clearTimeout(this.timer);
     this.timer = 0;
+    this.shown_id = null;
     this.element.replaceChildren();
     const alert = this.controls.paused ? undefined : this.waiting.shift();
     if (alert === undefined) return;
@@ -119,6 +138,7 @@ export class Alerts implements Drawing {
       shown.prepend(picture);
     }
     this.element.append(shown);
+    this.shown_id = alert.id;
     const url = sound_id ? this.assets[sound_id] : undefined;
     if (url !== undefined) this.sound(url, volume);
     this.timer = window.setTimeout(() => this.next(), duration_ms);
