@@ -77,7 +77,7 @@ function wordsOf(words: readonly string[]): RegExp | null {
   return each.length === 0 ? null : new RegExp(each.join('|'), 'giu');
 }
 
-const literal = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|/-]/gu, String.raw`\$&`);
+const literal = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|/]/gu, String.raw`\$&`);
 
 /** Pattern of all patterns; null without any. @throws SyntaxError */
 function patternOf(patterns: readonly string[]): RE2JS | null {

@@ -45,7 +45,7 @@ describe('spam', () => {
 
 describe('filtered words', () => {
   const filter = compileWords({
-    words: ['Idiot', 'bad  phrase', 'c++', 'нет'],
+    words: ['Idiot', 'bad  phrase', 'c++', 'нет', 'half-wit', '[a/b]{1}|^$.*?(c)\\'],
     patterns: ['fr(e+)\\s*money', '^a😀b$'],
   });
   test.each([
@@ -58,6 +58,9 @@ describe('filtered words', () => {
     ['😀 FREEEE money', '😀 ***'],
     ['a😀b', '***'],
     ['burn', null],
+    ['a Half-Wit', 'a ***'],
+    ['a half\u2010wit', 'a ***'],
+    ['[a/b]{1}|^$.*?(c)\\', '***'],
   ])('in %s', (text, masked) => {
     expect(filter.matches(text)).toBe(masked !== null);
     expect(filter.mask(text)).toBe(masked ?? text);
