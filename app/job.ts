@@ -14,7 +14,7 @@ import type { ModerationRequest, ModerationResult } from '../services/chat/moder
 import type { AnnouncementRequest, SendRequest, SendResult } from '../services/chat/send-chat';
 import type { ShoutOutRequest } from '../services/chat/shout-out';
 import type { DiscordPostRequest, DiscordPostResult } from '../services/discord/posts';
-import type { WebhookCalls } from '../services/automation/webhooks';
+import type { WebhookCalls } from '../services/automation/automations/webhooks';
 import type { VendorConnections } from '../services/connections/vendor-connections';
 
 /** Calls to the chats of accounts, in a process that runs jobs. */

@@ -2,7 +2,7 @@ import { dropAbandonedProfiles } from '../../services/identity/abandoned-profile
 import { reportDropped } from '../../services/automation/runs/dropped';
 import { sweepRuns } from '../../services/automation/runs/retention';
 import { sweepCommandUses } from '../../services/automation/command-uses';
-import { sweepActs } from '../../services/automation/warnings';
+import { sweepActs } from '../../services/automation/modules/warnings';
 import { sweepDiscordPosts } from '../../services/discord/posts';
 import { sweepDiscordBuckets } from '../../services/discord/buckets';
 import type { SecretBox } from '../../privacy/secrets/port';

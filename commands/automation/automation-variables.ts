@@ -7,7 +7,7 @@ import {
   VARIABLE_TYPES,
   variableType,
 } from '../../domain/automation/automation-variables';
-import { claimVariable, hasVariable, readVariables } from '../../services/automation/variables';
+import { claimVariable, hasVariable, readVariables } from '../../services/automation/automations/variables';
 import { AutomationVariable, variableName, variableValueInput } from '../../views/automation/automation-variables';
 
 const guard = [feature('feature:automation'), permission('automations:edit')] as const;

@@ -3,7 +3,7 @@ import { command, conflict, feature, notFound, permission, post } from '../../ap
 import { load } from '../../app/write-path/aggregate-cache';
 import { automation, automationStream } from '../../domain/automation/automations';
 import { automationWebhook, automationWebhookStream } from '../../domain/automation/webhooks';
-import { keepWebhookSecret, newWebhookSecret } from '../../services/automation/webhooks';
+import { keepWebhookSecret, newWebhookSecret } from '../../services/automation/automations/webhooks';
 
 export const rotateAutomationWebhookSecret = command({
   name: 'rotateAutomationWebhookSecret',

@@ -12,8 +12,8 @@ import {
   SECOND_RUNS,
 } from '../../domain/automation/automations';
 import { NODE_TYPES } from '../../domain/automation/node-types';
-import { automationCountWrites } from '../../services/automation/automation-counts';
-import { missingReference } from '../../services/automation/references';
+import { automationCountWrites } from '../../services/automation/automations/automation-counts';
+import { missingReference } from '../../services/automation/automations/references';
 import { Automation, shownAutomation } from '../../views/automation/automations';
 
 const AUTOMATION = feature('feature:automation');

@@ -12,7 +12,7 @@ import {
   isBotModule,
   moduleFlag,
 } from '../../domain/automation/bot-modules';
-import { MODULE_CONFIGS } from '../../domain/automation/module-configs';
+import { MODULE_CONFIGS } from '../../domain/automation/modules/module-configs';
 import { DomainError } from '../../kernel/errors';
 import { BotModule, shownModule } from '../../views/automation/bot-modules';
 

@@ -11,7 +11,7 @@ import {
   type StoredAction,
 } from '../../domain/studio/alert-controls';
 import { maskDrawn, type DrawnEvent } from '../../domain/studio/drawn-events';
-import { maskOf } from '../../services/automation/masks';
+import { maskOf } from '../../services/automation/modules/masks';
 import { alertPages, loggedEvent } from '../../views/studio/alert-pages';
 import { editableOverlay, NOT_AN_EDITOR, OVERLAY_NOT_FOUND, OVERLAYS } from './overlay-parts';
 

@@ -17,7 +17,7 @@ import { type ApplyMode, projection, topic } from '../../kernel/projection';
 import { withoutNul } from '../../kernel/texts';
 import { memberAt, parsedJson } from '../../lib/json/paths';
 import { exactMicros, shownInstant } from '../../lib/time/instants';
-import { type Trigger, triggersOf } from '../../services/automation/triggers';
+import { type Trigger, triggersOf } from '../../services/automation/automations/triggers';
 
 /** Namespace of the ids of runs; any fixed UUID does. */
 const RUNS = '5b7a1f0e-8e0b-4d5e-9d65-0a3f6a9d8f21';

@@ -8,7 +8,7 @@ import {
   DROP_AUTOMATION_SCHEDULES,
   DROP_AUTOMATION_SCHEDULES_OF_ACCOUNT,
   scheduleStatements,
-} from '../../services/automation/automation-schedules';
+} from '../../services/automation/automations/automation-schedules';
 import { all, each, eventProjection, pick } from '../runtime/drive/handlers';
 
 /** Types of events or messages that a trigger names. */

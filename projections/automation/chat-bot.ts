@@ -1,15 +1,15 @@
 import { START_AUTOMATION } from '../../domain/automation/automation-runs';
 import { ANSWER_COMMAND, LOOK_UP_FOLLOWER } from '../../domain/automation/command-answers';
-import { ACT_ON_LINE } from '../../domain/automation/module-acts';
+import { ACT_ON_LINE } from '../../domain/automation/modules/module-acts';
 import { TOPICS } from '../../domain/common/records';
 import type { Queryable } from '../../engines/postgres/port';
 import type { LoggedRecord } from '../../engines/records/port';
 import { type ApplyMode, projection, topic } from '../../kernel/projection';
 import { memberText } from '../../lib/json/members';
 import { chatLine, freshLines } from '../../services/automation/chat-lines';
-import { actJobs } from '../../services/automation/line-acts';
+import { actJobs } from '../../services/automation/modules/line-acts';
 import { commandJobs } from '../../services/automation/line-commands';
-import { lineModules } from '../../services/automation/line-modules';
+import { lineModules } from '../../services/automation/modules/line-modules';
 
 /**
  * Lets bots answer commands in chats, commands start automations, and modules act on lines. It has no rows that a

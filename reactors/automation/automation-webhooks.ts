@@ -5,7 +5,7 @@ import {
   DROP_WEBHOOK_FAILURES,
   DROP_WEBHOOK_SECRETS,
   DROP_WEBHOOKS_OF_ACCOUNT,
-} from '../../services/automation/webhooks';
+} from '../../services/automation/automations/webhooks';
 
 /** Secrets and failures of webhooks end with their automation; an update counts failures from the start. */
 export const automationWebhookEnds = reactor({

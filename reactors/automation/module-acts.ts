@@ -1,13 +1,19 @@
 import { job, type JobTools } from '../../app/job';
 import { moduleFlag, moduleOwner } from '../../domain/automation/bot-modules';
-import { ACT_ON_LINE, ACTED_PERSON, ActedLine, type ModuleAction, reasonOf } from '../../domain/automation/module-acts';
+import {
+  ACT_ON_LINE,
+  ACTED_PERSON,
+  ActedLine,
+  type ModuleAction,
+  reasonOf,
+} from '../../domain/automation/modules/module-acts';
 import type { ModerationAction } from '../../domain/chat/chat-acts';
 import { DomainError } from '../../kernel/errors';
 import { NotSent, OutcomeUnknown } from '../../kernel/job';
 import { placesWithBot } from '../../services/automation/account-bots';
 import { accountFlags } from '../../services/automation/account-flags';
 import { beforeCall } from '../../services/automation/called';
-import { actId, endAct, noteWarning, sendWarning } from '../../services/automation/warnings';
+import { actId, endAct, noteWarning, sendWarning } from '../../services/automation/modules/warnings';
 import { LONGEST_TIMEOUT } from '../../services/chat/moderate-chat';
 
 const PAUSES = { first_ms: 1_000, most_ms: 5_000 };

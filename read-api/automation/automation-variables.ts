@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { feature, get, permission, query, whole } from '../../app/operation';
-import { readVariables } from '../../services/automation/variables';
+import { readVariables } from '../../services/automation/automations/variables';
 import { AutomationVariable } from '../../views/automation/automation-variables';
 
 export const automationVariables = query({

@@ -6,7 +6,7 @@ import type { PersonalTexts } from '../../privacy/subject-keys/port';
 import { grantNames } from '../connections/connection-grants';
 import { readChannelName } from '../connections/channel-names';
 import { accountFlags } from './account-flags';
-import { maskOf } from './masks';
+import { maskOf } from './modules/masks';
 
 /** Subject of the values of a text; a text without a line has no user, arguments and count. */
 export interface TextSubject {

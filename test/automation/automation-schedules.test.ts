@@ -4,7 +4,7 @@ import {
   type DueSchedule,
   scheduleStatements,
   startDueAutomations,
-} from '../../services/automation/automation-schedules';
+} from '../../services/automation/automations/automation-schedules';
 import { type TestDatabase, testDatabase } from '../support/database';
 
 let t: TestDatabase;

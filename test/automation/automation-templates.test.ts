@@ -16,8 +16,8 @@ import { ERASED_RAW } from '../../domain/common/records';
 import { parseMasterKeys } from '../../privacy/secrets/master-keys';
 import { createSubjectKeys } from '../../privacy/subject-keys/postgres';
 import { createPersonalTexts } from '../../privacy/subject-keys/texts';
-import { templateContext } from '../../services/automation/template-context';
-import { setVariable } from '../../services/automation/variables';
+import { templateContext } from '../../services/automation/automations/template-context';
+import { setVariable } from '../../services/automation/automations/variables';
 import { testDatabase } from '../support/database';
 import { ownerAndStranger, sharedServer } from '../support/shared-server';
 

@@ -10,7 +10,7 @@ import {
   readVariables,
   sealVariable,
   setVariable,
-} from '../../services/automation/variables';
+} from '../../services/automation/automations/variables';
 import { PostgresDatabase } from '../../engines/postgres/pool';
 import { type TestDatabase, testDatabase } from '../support/database';
 import { ownerAndStranger, sharedServer } from '../support/shared-server';

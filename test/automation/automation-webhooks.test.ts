@@ -7,7 +7,7 @@ import { webhookHeaders, webhookSecret } from '../../lib/hash/webhook-signatures
 import { createPrometheusMetrics } from '../../engines/metrics/prometheus';
 import { createSecretBox } from '../../privacy/secrets/box';
 import { parseMasterKeys } from '../../privacy/secrets/master-keys';
-import { createWebhookCalls, disableFailing, noteWebhook } from '../../services/automation/webhooks';
+import { createWebhookCalls, disableFailing, noteWebhook } from '../../services/automation/automations/webhooks';
 import { createHttpClients } from '../../vendors/http/client';
 import { PostgresDatabase } from '../../engines/postgres/pool';
 import { createPostgresEventStore } from '../../engines/event-store/postgres/store';

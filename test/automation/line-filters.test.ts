@@ -1,8 +1,8 @@
-import { allowedDomain, isAllowed, linkedHosts } from '../../domain/automation/linked-hosts';
-import { actOfWarning, possibleAct, strongestOf } from '../../domain/automation/module-acts';
-import { MODULE_CONFIGS } from '../../domain/automation/module-configs';
-import { isSpam } from '../../domain/automation/spam';
-import { compileWords } from '../../domain/automation/word-filter';
+import { allowedDomain, isAllowed, linkedHosts } from '../../domain/automation/modules/linked-hosts';
+import { actOfWarning, possibleAct, strongestOf } from '../../domain/automation/modules/module-acts';
+import { MODULE_CONFIGS } from '../../domain/automation/modules/module-configs';
+import { isSpam } from '../../domain/automation/modules/spam';
+import { compileWords } from '../../domain/automation/modules/word-filter';
 import type { ChatPart } from '../../domain/chat/chat-messages';
 
 describe('links', () => {

@@ -6,7 +6,7 @@ import {
   DEFAULT_MODULE,
   EXEMPT_ROLES,
 } from '../../domain/automation/bot-modules';
-import { MODULE_CONFIGS } from '../../domain/automation/module-configs';
+import { MODULE_CONFIGS } from '../../domain/automation/modules/module-configs';
 import { BOT_MODULE_TYPES } from '../../domain/studio/widget-types';
 import type { Queryable } from '../../engines/postgres/port';
 

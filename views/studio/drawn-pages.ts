@@ -12,7 +12,7 @@ import type { Queryable } from '../../engines/postgres/port';
 import type { Forwards } from '../../kernel/channel';
 import type { Json } from '../../lib/json/json';
 import { parsedJson } from '../../lib/json/paths';
-import { maskOf } from '../../services/automation/masks';
+import { maskOf } from '../../services/automation/modules/masks';
 import { assetsOf, type AssetSources } from './drawn-assets';
 import { inOrder, type OverlayLayer } from './overlays';
 

@@ -3,7 +3,7 @@ import type { Logger } from '../../../engines/log/port';
 import type { Forwards } from '../../../kernel/channel';
 import type { Json } from '../../../lib/json/json';
 import { Signal } from '../../../lib/async/signal';
-import type { Mask } from '../../../services/automation/masks';
+import type { Mask } from '../../../services/automation/modules/masks';
 import type { Channel, Places } from '../channel/channel';
 import type { Outbox } from '../delivery/outbox';
 import { eventText, storedMessageText } from '../relay/envelopes';

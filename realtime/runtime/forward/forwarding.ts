@@ -2,7 +2,7 @@ import type { FeatureFlags } from '../../../app/services';
 import type { Logger } from '../../../engines/log/port';
 import type { Forwards } from '../../../kernel/channel';
 import { parsedJson } from '../../../lib/json/paths';
-import { createMasks } from '../../../services/automation/masks';
+import { createMasks } from '../../../services/automation/modules/masks';
 import type { Channel } from '../channel/channel';
 import type { ChannelServices, Families, Family } from '../channel/family';
 import type { Hub } from '../delivery/hub';

@@ -2,7 +2,7 @@ import { chatChannel } from '../../../domain/chat/chat-messages';
 import { eventsChannel } from '../../../domain/events/events';
 import { drawnChat, drawnEvent, drawnSong, maskDrawn } from '../../../domain/studio/drawn-events';
 import type { Json } from '../../../lib/json/json';
-import type { Mask } from '../../../services/automation/masks';
+import type { Mask } from '../../../services/automation/modules/masks';
 
 /** A message as pages get it; `data` is JSON text. */
 export interface Drawn {

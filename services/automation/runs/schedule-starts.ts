@@ -2,7 +2,7 @@ import { v5 } from 'uuid';
 import { CAUSE_MS, NO_CAUSE, type RunStart, START_AUTOMATION } from '../../../domain/automation/automation-runs';
 import { onSchedule } from '../../../domain/automation/nodes/schedules';
 import type { JobRequest } from '../../../kernel/job';
-import type { DueSchedule } from '../automation-schedules';
+import type { DueSchedule } from '../automations/automation-schedules';
 
 /** Namespace of the ids of runs that schedules start; any fixed UUID does. */
 const RUNS = 'a7e3c6d2-5c43-4f0e-9a55-2f8f2f4f9a10';

@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import type { Queryable } from '../../engines/postgres/port';
+import type { Queryable } from '../../../engines/postgres/port';
 import { compiledWords } from './compiled-words';
 import { lineModules } from './line-modules';
 

@@ -1,5 +1,5 @@
-import type { ExemptRole } from '../../domain/automation/bot-modules';
-import { lineExpiry } from '../../domain/automation/command-answers';
+import type { ExemptRole } from '../../../domain/automation/bot-modules';
+import { lineExpiry } from '../../../domain/automation/command-answers';
 import {
   ACT_ON_LINE,
   actOfWarning,
@@ -7,12 +7,12 @@ import {
   possibleAct,
   strongestOf,
   WARNINGS_MS,
-} from '../../domain/automation/module-acts';
-import { TIMEOUT_SECONDS } from '../../domain/automation/module-configs';
-import type { ChatMessage } from '../../domain/chat/chat-messages';
-import { type Queryable, textArray } from '../../engines/postgres/port';
-import type { JobRequest } from '../../kernel/job';
-import { answerable, type ChatLine, isBroadcaster } from './chat-lines';
+} from '../../../domain/automation/modules/module-acts';
+import { TIMEOUT_SECONDS } from '../../../domain/automation/modules/module-configs';
+import type { ChatMessage } from '../../../domain/chat/chat-messages';
+import { type Queryable, textArray } from '../../../engines/postgres/port';
+import type { JobRequest } from '../../../kernel/job';
+import { answerable, type ChatLine, isBroadcaster } from '../chat-lines';
 import { type ActiveModule, objects } from './line-modules';
 
 /** The strongest act of an account's modules on a line. */

@@ -1,6 +1,6 @@
-import { type Graph, type Reference, referencesOf } from '../../domain/automation/automation-graphs';
-import type { ReferenceKind } from '../../domain/automation/nodes/node-type';
-import type { Queryable } from '../../engines/postgres/port';
+import { type Graph, type Reference, referencesOf } from '../../../domain/automation/automation-graphs';
+import type { ReferenceKind } from '../../../domain/automation/nodes/node-type';
+import type { Queryable } from '../../../engines/postgres/port';
 
 /** Things of an account ($1) by their ids ($2), for each kind that a table lists. */
 const FOUND: Partial<Record<ReferenceKind, string>> = {

@@ -1,9 +1,9 @@
-import type { RequestContext } from '../../access/authentication/caller';
-import { aggregateCacheOf } from '../../app/write-path/aggregate-cache';
-import { newEvents } from '../../app/write-path/event-ids';
-import { automationCount, automationCountStream } from '../../domain/automation/automation-counts';
-import type { AutomationEvent } from '../../domain/automation/automations';
-import type { EventStore, StreamWrite } from '../../engines/event-store/port';
+import type { RequestContext } from '../../../access/authentication/caller';
+import { aggregateCacheOf } from '../../../app/write-path/aggregate-cache';
+import { newEvents } from '../../../app/write-path/event-ids';
+import { automationCount, automationCountStream } from '../../../domain/automation/automation-counts';
+import type { AutomationEvent } from '../../../domain/automation/automations';
+import type { EventStore, StreamWrite } from '../../../engines/event-store/port';
 
 const COUNTS = {
   'automation:created': 'automation_count:add',

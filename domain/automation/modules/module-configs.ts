@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type BotModuleName, TIMED_MESSAGES } from './bot-modules';
+import { type BotModuleName, TIMED_MESSAGES } from '../bot-modules';
 import { allowedDomain } from './linked-hosts';
 import { MODULE_ACTIONS } from './module-acts';
 import { compileWords } from './word-filter';

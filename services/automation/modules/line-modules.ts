@@ -1,10 +1,10 @@
-import { type ExemptRole, LINE_MODULES, type LineModule, moduleFlag } from '../../domain/automation/bot-modules';
-import { linkedHosts, isAllowed } from '../../domain/automation/linked-hosts';
-import type { ModuleConfig } from '../../domain/automation/module-configs';
-import { isSpam } from '../../domain/automation/spam';
-import type { ChatMessage } from '../../domain/chat/chat-messages';
-import { type Queryable, textArray } from '../../engines/postgres/port';
-import { accountFlags } from './account-flags';
+import { type ExemptRole, LINE_MODULES, type LineModule, moduleFlag } from '../../../domain/automation/bot-modules';
+import { linkedHosts, isAllowed } from '../../../domain/automation/modules/linked-hosts';
+import type { ModuleConfig } from '../../../domain/automation/modules/module-configs';
+import { isSpam } from '../../../domain/automation/modules/spam';
+import type { ChatMessage } from '../../../domain/chat/chat-messages';
+import { type Queryable, textArray } from '../../../engines/postgres/port';
+import { accountFlags } from '../account-flags';
 import { compiledWords } from './compiled-words';
 
 /** A module of an account that is on and acts on lines. */

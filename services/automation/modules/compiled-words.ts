@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
-import type { ModuleConfig } from '../../domain/automation/module-configs';
-import { compileWords, type WordFilter } from '../../domain/automation/word-filter';
+import type { ModuleConfig } from '../../../domain/automation/modules/module-configs';
+import { compileWords, type WordFilter } from '../../../domain/automation/modules/word-filter';
 
 /** Characters of the configs whose compiled words are remembered. */
 const REMEMBERED = 2_000_000;

@@ -1,7 +1,7 @@
-import type { Graph } from '../../domain/automation/automation-graphs';
-import { onSchedule } from '../../domain/automation/nodes/schedules';
-import { nextDue, type Schedule, scheduleOf } from '../../domain/automation/nodes/schedule-times';
-import type { Database, Queryable } from '../../engines/postgres/port';
+import type { Graph } from '../../../domain/automation/automation-graphs';
+import { onSchedule } from '../../../domain/automation/nodes/schedules';
+import { nextDue, type Schedule, scheduleOf } from '../../../domain/automation/nodes/schedule-times';
+import type { Database, Queryable } from '../../../engines/postgres/port';
 
 /** Due schedules that one transaction takes. */
 const BATCH = 500;

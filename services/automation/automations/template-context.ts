@@ -1,13 +1,18 @@
-import { argumentValues, uptimeText } from '../../domain/automation/expansion';
-import { groupOf, readableGroups, templateNames, type TemplateValues } from '../../domain/automation/templates/expand';
-import { eventValues, type TemplateEvent, timeValues } from '../../domain/automation/templates/values';
-import type { Queryable } from '../../engines/postgres/port';
-import { parsedJson } from '../../lib/json/paths';
-import { drawnSong } from '../../domain/studio/drawn-events';
-import type { PersonalTexts } from '../../privacy/subject-keys/port';
-import { type ChannelPlatform, PLATFORMS } from '../../domain/common/vendors';
-import { readChannelName } from '../connections/channel-names';
-import { grantNames } from '../connections/connection-grants';
+import { argumentValues, uptimeText } from '../../../domain/automation/expansion';
+import {
+  groupOf,
+  readableGroups,
+  templateNames,
+  type TemplateValues,
+} from '../../../domain/automation/templates/expand';
+import { eventValues, type TemplateEvent, timeValues } from '../../../domain/automation/templates/values';
+import type { Queryable } from '../../../engines/postgres/port';
+import { parsedJson } from '../../../lib/json/paths';
+import { drawnSong } from '../../../domain/studio/drawn-events';
+import type { PersonalTexts } from '../../../privacy/subject-keys/port';
+import { type ChannelPlatform, PLATFORMS } from '../../../domain/common/vendors';
+import { readChannelName } from '../../connections/channel-names';
+import { grantNames } from '../../connections/connection-grants';
 import { readVariables } from './variables';
 
 /** Cause of a run, as its templates read it. */

@@ -5,10 +5,10 @@ import {
   variableType,
   variableValue,
   type VariableValue,
-} from '../../domain/automation/automation-variables';
-import { LOCK_PAIRS } from '../../engines/locks/port';
-import type { Queryable } from '../../engines/postgres/port';
-import type { PersonalTexts, SealedText } from '../../privacy/subject-keys/port';
+} from '../../../domain/automation/automation-variables';
+import { LOCK_PAIRS } from '../../../engines/locks/port';
+import type { Queryable } from '../../../engines/postgres/port';
+import type { PersonalTexts, SealedText } from '../../../privacy/subject-keys/port';
 
 export interface Variable {
   name: string;

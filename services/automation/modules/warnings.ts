@@ -1,14 +1,14 @@
 import { v5 } from 'uuid';
-import type { JobTools } from '../../app/job';
-import type { LineModule } from '../../domain/automation/bot-modules';
-import { cutTo } from '../../domain/automation/expansion';
-import { type ActedLine, MODULE_LABELS, reasonOf } from '../../domain/automation/module-acts';
-import { chatPerson, PLAIN_MODERATION } from '../../domain/chat/chat-messages';
-import { TOPICS } from '../../domain/common/records';
-import type { Queryable } from '../../engines/postgres/port';
-import { personOf } from '../chat/known-people';
-import { actRecord } from '../chat/moderate-chat';
-import type { SendResult } from '../chat/send-chat';
+import type { JobTools } from '../../../app/job';
+import type { LineModule } from '../../../domain/automation/bot-modules';
+import { cutTo } from '../../../domain/automation/expansion';
+import { type ActedLine, MODULE_LABELS, reasonOf } from '../../../domain/automation/modules/module-acts';
+import { chatPerson, PLAIN_MODERATION } from '../../../domain/chat/chat-messages';
+import { TOPICS } from '../../../domain/common/records';
+import type { Queryable } from '../../../engines/postgres/port';
+import { personOf } from '../../chat/known-people';
+import { actRecord } from '../../chat/moderate-chat';
+import type { SendResult } from '../../chat/send-chat';
 
 /** Namespace of the ids of acts; any fixed UUID does. */
 const ACTS = '6f6f2f0e-54c7-4d57-8a6f-2d3f7a0e9c11';

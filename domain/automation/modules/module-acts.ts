@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { PLATFORMS, type Platform } from '../common/vendors';
-import { LINE_MODULES, type LineModule } from './bot-modules';
-import { subjectOf } from './command-answers';
+import { PLATFORMS, type Platform } from '../../common/vendors';
+import { LINE_MODULES, type LineModule } from '../bot-modules';
+import { subjectOf } from '../command-answers';
 
 /** Acts of a module on a line, mildest first. */
 export const MODULE_ACTIONS = ['warn', 'delete', 'timeout', 'ban'] as const;

@@ -1,4 +1,4 @@
-import type { ChatPart } from '../chat/chat-messages';
+import type { ChatPart } from '../../chat/chat-messages';
 
 /** Limits of a line; an absent one is off. */
 export interface SpamLimits {

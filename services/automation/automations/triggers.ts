@@ -1,6 +1,6 @@
-import type { Queryable } from '../../engines/postgres/port';
-import { textArray } from '../../engines/postgres/port';
-import { accountFlags } from './account-flags';
+import type { Queryable } from '../../../engines/postgres/port';
+import { textArray } from '../../../engines/postgres/port';
+import { accountFlags } from '../account-flags';
 
 /** A trigger of an enabled automation. */
 export interface Trigger {

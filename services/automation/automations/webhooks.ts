@@ -1,14 +1,14 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { actAsService } from '../../app/service-calls';
-import { automation, automationStream } from '../../domain/automation/automations';
-import { WEBHOOK_FAILURES } from '../../domain/automation/webhooks';
-import { webhookHeaders, webhookSecret } from '../../lib/hash/webhook-signatures';
-import type { EventStore } from '../../engines/event-store/port';
-import type { Queryable } from '../../engines/postgres/port';
-import { DomainError } from '../../kernel/errors';
-import { NotSent, OutcomeUnknown } from '../../kernel/job';
-import type { SecretBox } from '../../privacy/secrets/port';
-import type { HttpClients } from '../../vendors/http/port';
+import { actAsService } from '../../../app/service-calls';
+import { automation, automationStream } from '../../../domain/automation/automations';
+import { WEBHOOK_FAILURES } from '../../../domain/automation/webhooks';
+import { webhookHeaders, webhookSecret } from '../../../lib/hash/webhook-signatures';
+import type { EventStore } from '../../../engines/event-store/port';
+import type { Queryable } from '../../../engines/postgres/port';
+import { DomainError } from '../../../kernel/errors';
+import { NotSent, OutcomeUnknown } from '../../../kernel/job';
+import type { SecretBox } from '../../../privacy/secrets/port';
+import type { HttpClients } from '../../../vendors/http/port';
 
 interface Sealing {
   db: Pick<Queryable, 'query'>;
