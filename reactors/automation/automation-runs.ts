@@ -86,10 +86,11 @@ async function carryOut(payload: StepPayload, tools: JobTools): Promise<Effect |
   const executor = EXECUTORS.get(step.type);
   if (node === undefined || executor === undefined)
     return ending({ ...LOST, status: 'failed', error: 'not_available' });
+  const expand = await expanderOf(tools, run, cause, node.config);
   const work: StepWork = {
     ...{ account_id, automation_id: run.automation_id, run_id, step_id, node_id: node.id, depth: run.depth },
     ...{ persons: run.persons, permissions: run.permissions },
-    ...{ event_id: run.event_id, cause, config: node.config, expand: expanderOf(cause), expires_ms: step.expires_ms },
+    ...{ event_id: run.event_id, cause, config: node.config, expand, expires_ms: step.expires_ms },
   };
   const input = executor.input(work);
   const sealed = await sealInput(texts, { subject: cause.subject, step_id, input });

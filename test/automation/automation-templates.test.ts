@@ -9,6 +9,7 @@ import {
   templatePermissions,
   type TemplateValues,
 } from '../../domain/automation/templates/expand';
+import { NO_CAUSE } from '../../domain/automation/automation-runs';
 import { TEMPLATE_GROUPS } from '../../domain/automation/templates/members';
 import { eventValues, timeValues } from '../../domain/automation/templates/values';
 import { EVENT_TYPES, exampleText } from '../../domain/events/event-catalogue';
@@ -18,6 +19,7 @@ import { createSubjectKeys } from '../../privacy/subject-keys/postgres';
 import { createPersonalTexts } from '../../privacy/subject-keys/texts';
 import { templateContext } from '../../services/automation/automations/template-context';
 import { setVariable } from '../../services/automation/automations/variables';
+import { expanderOf } from '../../services/automation/runs/work';
 import { testDatabase } from '../support/database';
 import { ownerAndStranger, sharedServer } from '../support/shared-server';
 
@@ -169,4 +171,16 @@ test('names and permissions of a template are read on both protocols', async () 
       expect(await ask(what, body)).toMatchObject({ status: 400, body: { error: 'VALIDATION_ERROR' } });
   const viewer = server.client((await server.member(account.account_id, 'viewer')).access_token);
   expect((await viewer.send('POST', '/v1/automations/templates/variables', { template })).status).toBe(403);
+});
+
+test('a step reads the groups that its run may read, without control characters', async () => {
+  const { db } = await testDatabase();
+  const master_keys = parseMasterKeys(`test:${Buffer.alloc(32, 7).toString('base64')}`);
+  const texts = createPersonalTexts(createSubjectKeys({ db, master_keys }));
+  const cause = { ...NO_CAUSE, platform: 'twitch', author: { id: '1', name: 'A\n{{platform}}', role: 'everyone' } };
+  const config = { message: '{{displayName}}|{{time.date}}|{{constructor}}' };
+  const textFor = async (permissions: string[] | null) =>
+    (await expanderOf({ db, texts }, { account_id: randomUUID(), permissions }, cause, config))(config.message);
+  expect(await textFor(null)).toMatch(/^A \{\{platform\}\}\|\d{4}-\d\d-\d\d\|$/);
+  expect(await textFor([])).toMatch(/^\|\d{4}-\d\d-\d\d\|$/);
 });

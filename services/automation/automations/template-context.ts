@@ -33,7 +33,7 @@ export interface TemplateCause {
 }
 
 interface ContextServices {
-  db: Queryable;
+  db: Pick<Queryable, 'query'>;
   texts: PersonalTexts;
 }
 
@@ -102,7 +102,7 @@ interface Status {
   viewer_count: number | null;
 }
 
-async function statusValues(db: Queryable, { account_id, platform, now_ms }: TemplateCause) {
+async function statusValues(db: Pick<Queryable, 'query'>, { account_id, platform, now_ms }: TemplateCause) {
   const statuses = await db.query<Status & Record<string, unknown>>(
     `select c.platform, s.broadcast_id is not null as is_online, s.started_at, f.viewer_count,
        coalesce(f.stream_title, s.stream_title) as title, coalesce(f.category, s.category) as category
@@ -130,7 +130,7 @@ async function statusValues(db: Queryable, { account_id, platform, now_ms }: Tem
 }
 
 /** State of the account's player; null when it is unknown. */
-async function songOf(db: Queryable, account_id: string) {
+async function songOf(db: Pick<Queryable, 'query'>, account_id: string) {
   const [row] = await db.query<{ raw: string }>(
     `select raw::text as raw from platform_event_logs
      where account_id = $1 and type in ('spotify:track', 'spotify:play', 'spotify:pause', 'spotify:skip')

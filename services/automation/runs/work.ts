@@ -1,11 +1,13 @@
 import { randomInt } from 'node:crypto';
 import type { JobTools } from '../../../app/job';
-import { expand as expandValues, argumentValues, type Values } from '../../../domain/automation/expansion';
+import { asPlainText, expandTemplate } from '../../../domain/automation/templates/expand';
 import { NO_CAUSE, RunCause } from '../../../domain/automation/automation-runs';
 import type { Queryable } from '../../../engines/postgres/port';
 import type { PersonalTexts } from '../../../privacy/subject-keys/port';
 import { accountFlags } from '../account-flags';
 import type { Expand } from '../nodes/executor';
+import { templateContext } from '../automations/template-context';
+import { maskOf } from '../modules/masks';
 import { isOpen, type RunRow, runsWhere, stepOf, type StepRow } from './rows';
 
 /** Whether an account has automations. */
@@ -76,12 +78,24 @@ export const openInput = (
 ): Promise<string | null> =>
   key_id === null ? Promise.resolve(input) : texts.open({ key_id, sealed: input }, inputContext(id));
 
-/** Expands the templates of a run. */
-export function expanderOf(cause: RunCause): Expand {
-  const name = cause.author?.name ?? '';
-  const values: Values = {
-    ...{ displayName: name, user: { displayName: name, name }, platform: cause.platform ?? '' },
-    ...(cause.args !== null && argumentValues(cause.args, name)),
-  };
-  return (template) => expandValues(template, values, randomInt);
+/** Expands the templates of a config; values have no control characters, and filtered words in values are masked. */
+export async function expanderOf(
+  services: Pick<JobTools, 'db' | 'texts'>,
+  run: { account_id: string; permissions: readonly string[] | null },
+  cause: RunCause,
+  config: object,
+): Promise<Expand> {
+  const permissions = run.permissions === null ? null : new Set(run.permissions);
+  const values = await templateContext(
+    services,
+    { ...cause, account_id: run.account_id, permissions, now_ms: Date.now() },
+    textsOf(config),
+  );
+  const mask = await maskOf(services.db, run.account_id);
+  return (template) => expandTemplate(template, values, (value) => mask(asPlainText(value)), randomInt).text;
+}
+
+function textsOf(value: unknown): string[] {
+  if (typeof value === 'string') return [value];
+  return typeof value === 'object' && value !== null ? Object.values(value).flatMap(textsOf) : [];
 }
