@@ -21,6 +21,8 @@ export interface Call {
   repeated?: number;
   /** Commands that end what others are called with come last. */
   last?: boolean;
+  /** Commands that end records of other commands come before the last. */
+  later?: boolean;
 }
 
 const provider = (named: string, id: string) => ({
@@ -271,7 +273,7 @@ export const CALLS: Readonly<Record<string, Call>> = {
   adminUpdateBotControl: {
     input: ({ account }) => ({ account_id: account, platform: 'kick', enabled: false }),
   },
-  adminDeleteDiscordGuild: { input: () => ({ guild_id: '7' }) },
+  adminDeleteDiscordGuild: { input: () => ({ guild_id: '7' }), later: true },
   adminSetPrimaryLoginConnection: {
     input: ({ account, own_login }) => ({ account_id: account, login_connection_id: own_login }),
   },
