@@ -46,7 +46,7 @@ export interface RealtimeDeps extends Pick<AuthorizerDeps, 'features' | 'permiss
   presence?: Presence;
   /** The snapshot that `public-stats` channels begin with. Absent: they begin without one. */
   stream_snapshot?: ChannelServices['streamSnapshot'];
-  /** Emotes and badges of channels. Absent: there are none. */
+  /** Emotes and badges of channels; a service without this member sends none. */
   pictures?: ChannelServices['pictures'];
   /** Links to files of accounts. Absent: pages have no files. */
   file_link?: ChannelServices['fileLink'];

@@ -1,9 +1,7 @@
 /** Files of audio, made by hand. */
 
-/** WAV of one channel, 16 bits, 8,000 samples a second. */
-export function wav(samples: readonly number[]): Buffer {
-  const data = Buffer.alloc(2 * samples.length);
-  samples.forEach((sample, index) => data.writeInt16LE(Math.round(sample * 0x7fff), 2 * index));
+/** WAV of one channel, 8,000 samples a second. */
+export function wavFile(data: Buffer, sample_bytes: 1 | 2): Buffer {
   const head = Buffer.alloc(44);
   head.write('RIFF', 0);
   head.writeUInt32LE(36 + data.length, 4);
@@ -12,12 +10,19 @@ export function wav(samples: readonly number[]): Buffer {
   head.writeUInt16LE(1, 20);
   head.writeUInt16LE(1, 22);
   head.writeUInt32LE(8_000, 24);
-  head.writeUInt32LE(16_000, 28);
-  head.writeUInt16LE(2, 32);
-  head.writeUInt16LE(16, 34);
+  head.writeUInt32LE(8_000 * sample_bytes, 28);
+  head.writeUInt16LE(sample_bytes, 32);
+  head.writeUInt16LE(8 * sample_bytes, 34);
   head.write('data', 36);
   head.writeUInt32LE(data.length, 40);
   return Buffer.concat([head, data]);
+}
+
+/** WAV of one channel, 16 bits, 8,000 samples a second. */
+export function wav(samples: readonly number[]): Buffer {
+  const data = Buffer.alloc(2 * samples.length);
+  samples.forEach((sample, index) => data.writeInt16LE(Math.round(sample * 0x7fff), 2 * index));
+  return wavFile(data, 2);
 }
 
 /** Frames of silence: MPEG 1, layer III, 128 kbit/s, 44,100 samples a second, one channel. */

@@ -1,21 +1,7 @@
+import { wavFile } from './audio-files';
+
 /** A WAV file of silence: 8,000 samples a second of one byte. */
-export function silence(seconds: number): Buffer {
-  const data = Buffer.alloc(8_000 * seconds, 128);
-  const head = Buffer.alloc(44);
-  head.write('RIFF', 0);
-  head.writeUInt32LE(36 + data.length, 4);
-  head.write('WAVEfmt ', 8);
-  head.writeUInt32LE(16, 16);
-  head.writeUInt16LE(1, 20);
-  head.writeUInt16LE(1, 22);
-  head.writeUInt32LE(8_000, 24);
-  head.writeUInt32LE(8_000, 28);
-  head.writeUInt16LE(1, 32);
-  head.writeUInt16LE(8, 34);
-  head.write('data', 36);
-  head.writeUInt32LE(data.length, 40);
-  return Buffer.concat([head, data]);
-}
+export const silence = (seconds: number): Buffer => wavFile(Buffer.alloc(8_000 * seconds, 128), 1);
 
 /** Uploads a second of silence; returns the id of the sound. */
 export async function uploadedSound(base_url: string, access_token: string, filename = 'silence.wav'): Promise<string> {
