@@ -108,9 +108,7 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
   // A person was erased: their frames must not be sent again from memory.
   const end_erasures = deps.wakeups.on('messages-erased', () => {
     hub.forgetHistories();
-    forwarding
-      .removeErased()
-      .catch((error: unknown) => log.error({ err: error }, 'open pages may show what was erased'));
+    void forwarding.removeErased();
   });
   const resume_window_ms = deps.settings.realtime.resume_window;
   const { relay, db, presence: store } = deps;
@@ -122,7 +120,7 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
   const streamSnapshot = deps.stream_snapshot ?? (async () => null);
   const fileLink = deps.file_link ?? (async () => '');
   const pictures = deps.pictures ?? (async () => ({ sets: [], badges: [] }));
-  const services: ChannelServices = { db: deps.db, features, fileLink, pictures, rooms, streamSnapshot };
+  const services: ChannelServices = { db: deps.db, features, fileLink, pictures, rooms, streamSnapshot, log };
   const gates = new ChannelAuthorizers({ families, services, features, permissions_on });
   const open = (channel: string) => subscriptions.open(channel);
   const forwarding = new Forwarding({ hub, families, services, features, open, outbox, log });

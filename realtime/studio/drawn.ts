@@ -74,7 +74,7 @@ interface PageWithPictures {
  */
 export async function sendWithPictures(
   page: PageWithPictures,
-  { db, pictures }: ChannelServices,
+  { db, pictures, log }: Pick<ChannelServices, 'db' | 'pictures' | 'log'>,
   send: (data: string) => void,
 ): Promise<void> {
   const channels = await channelsOf(db, page.account_id);
@@ -86,7 +86,12 @@ export async function sendWithPictures(
   ) as Promise<PagePictures[]>;
   const known = await Promise.race([fetched, yieldToEventLoop()]);
   send(JSON.stringify({ ...page, emotes: known ?? [] }));
-  if (known === undefined) void fetched.then((emotes) => send(JSON.stringify({ emotes })));
+  if (known !== undefined) return;
+  fetched
+    .then((emotes) => send(JSON.stringify({ emotes })))
+    .catch((error: unknown) =>
+      log.warn({ err: error, account_id: page.account_id }, 'a page begins without emotes and badges'),
+    );
 }
 
 /** Flags and links of an account, for the state of its pages. */

@@ -1,5 +1,6 @@
 import type { Caller, CallerKind } from '../../../access/authentication/caller';
 import type { FeatureFlags } from '../../../app/services';
+import type { Logger } from '../../../engines/log/port';
 import type { Queryable } from '../../../engines/postgres/port';
 import { channelForm, type ChannelFamily, type ChannelForm, type ChannelSubscriber } from '../../../kernel/channel';
 import type { PresenceRooms } from '../presence/presence-rooms';
@@ -22,6 +23,7 @@ export interface ChannelServices {
   rooms: PresenceRooms | null;
   /** Public state of a broadcast: JSON, null for an unknown or hidden one. */
   streamSnapshot(platform: string, broadcast_id: string): Promise<object | null>;
+  log: Logger;
 }
 
 export type Family = ChannelFamily<Caller, CallerKind, ChannelServices>;

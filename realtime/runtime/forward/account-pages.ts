@@ -243,7 +243,8 @@ export class AccountPages {
     }
   }
 
-  private lose(): void {
+  /** The pages have to begin again. */
+  lose(): void {
     const pages = [...this.pages.keys()];
     this.end();
     this.deps.lost(pages);

@@ -69,9 +69,16 @@ export class Forwarding {
     return (await this.pages.get(channel.name)?.account.missedBy(channel)) ?? null;
   }
 
-  /** Messages were erased: open pages remove them. */
+  /** Messages were erased: open pages remove them. Pages of an account that fails begin again. */
   async removeErased(): Promise<void> {
-    for (const account of this.accounts.values()) await account.removeErased();
+    for (const [account_id, account] of this.accounts) {
+      try {
+        await account.removeErased();
+      } catch (error) {
+        this.deps.log.error({ err: error, account_id }, 'pages could not remove what was erased');
+        account.lose();
+      }
+    }
   }
 
   sweep(now: number): void {
