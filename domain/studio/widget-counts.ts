@@ -13,7 +13,8 @@ export const WIDGET_COUNT_EVENTS = events({
 });
 export type WidgetCountEvent = EventOf<typeof WIDGET_COUNT_EVENTS>;
 export interface WidgetCountCommand {
-  type: 'widget_count:add' | 'widget_count:remove';
+  /** `keep` counts a widget that is there already, beyond the limit too. */
+  type: 'widget_count:add' | 'widget_count:keep' | 'widget_count:remove';
   widget_id: string;
   account_id: string;
 }
@@ -30,7 +31,8 @@ export const widgetCount: Decider<Readonly<Record<string, true>>, WidgetCountCom
     if (type === 'widget_count:remove')
       return is_counted ? [{ type: 'widget_count:removed', widget_id, account_id }] : [];
     if (is_counted) return [];
-    if (Object.keys(state).length >= MAX_WIDGETS) throw new DomainError('TOO_MANY_WIDGETS');
+    if (type === 'widget_count:add' && Object.keys(state).length >= MAX_WIDGETS)
+      throw new DomainError('TOO_MANY_WIDGETS');
     return [{ type: 'widget_count:added', widget_id, account_id }];
   },
   evolve(state, { type, widget_id }) {

@@ -1,5 +1,9 @@
 import WebSocket from 'ws';
-import { widgetCount } from '../../domain/studio/widget-counts';
+import type { ReactionTools } from '../../app/reactor';
+import { widgetCount, type WidgetCountCommand, widgetCountStream } from '../../domain/studio/widget-counts';
+import type { StoredEvent } from '../../engines/event-store/port';
+import { fold } from '../../kernel/decider';
+import { countedWidgets } from '../../reactors/studio/widgets';
 import { decider } from '../support/decider';
 import { startServer, type TestServer } from '../support/server';
 import { uploadedImage } from '../support/uploaded-image';
@@ -182,6 +186,26 @@ test('an account has at most 500 widgets', () => {
   given([...full, removed])
     .when(add('next'))
     .then({ ...removed, type: 'widget_count:added', widget_id: 'next' });
+});
+
+test('widgets that were never counted count as well, until they are deleted', async () => {
+  const full = Array.from({ length: 500 }, (_, n) => ({
+    ...{ type: 'widget_count:added' as const, widget_id: `w${n}`, account_id: 'a' },
+  }));
+  let state = fold(widgetCount, full);
+  const act = async (_decider: unknown, stream: string, command: WidgetCountCommand) => {
+    expect(stream).toBe(widgetCountStream('a'));
+    state = widgetCount.decide(state, command).reduce(widgetCount.evolve, state);
+  };
+  const after = async (type: string, data: object) => {
+    const event = { type, version: 2, data: { widget_id: 'old', account_id: 'a', ...data } };
+    await countedWidgets.react(event as unknown as StoredEvent, { act } as unknown as ReactionTools);
+    return Object.keys(state).length;
+  };
+  expect(await after('widget:created', { token_id: 't', token_hash: 'h' })).toBe(500);
+  const created = { token_id: null, token_hash: null };
+  expect([await after('widget:created', created), await after('widget:created', created)]).toEqual([501, 501]);
+  expect([await after('widget:deleted', {}), await after('widget:deleted', {})]).toEqual([500, 500]);
 });
 
 describe('access entries', () => {
