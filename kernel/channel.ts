@@ -92,6 +92,11 @@ export interface ChannelFamily<Caller, Kind extends string, Services> {
    */
   assets?(id: string, services: Services): Promise<{ event_type: string; data: string } | null>;
   /**
+   * Message with the state of the account that the channel draws, sent to its subscribers after an erasure, and after a
+   * change by which it draws more types; null: there is no such thing.
+   */
+  state?(id: string, services: Services): Promise<{ event_type: string; data: string } | null>;
+  /**
    * First messages of a new subscriber, after `subscribed`; they go to that subscriber alone. A failure ends the
    * subscription with `SUBSCRIBE_FAILED`.
    */

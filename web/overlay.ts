@@ -14,6 +14,13 @@ function tokenOf(): string | null {
   return fragment ?? new URLSearchParams(location.search).get('token');
 }
 
+interface PageMessage {
+  event_type: string;
+  data: Record<string, unknown>;
+  /** The message was sent before the page came back. */
+  missed?: boolean;
+}
+
 const ENDED: ReadonlySet<string> = new Set(['TOKEN_REVOKED', 'TOKEN_EXPIRED']);
 
 function start(token: string): void {
@@ -55,9 +62,9 @@ function start(token: string): void {
   client.subscribe(
     `${kind === 'widget' ? 'widget' : 'overlay'}:${id}` as `overlay:${string}`,
     (message) => {
-      const { event_type, data } = message as unknown as { event_type: string; data: Record<string, unknown> };
+      const { event_type, data, missed } = message as unknown as PageMessage;
       if (event_type === `${kind}:update`) update(data);
-      else stage.take(event_type, data);
+      else stage.take(event_type, data, missed);
     },
     { onSubscribed: (accepted) => stage.subscribed(accepted), onEnded: () => client.close() },
   );

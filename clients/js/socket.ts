@@ -41,6 +41,8 @@ export interface ServerMessage {
   code?: string;
   message?: string;
   recovered?: boolean;
+  /** Of a message of an overlay or a widget that came before the subscription was resumed. */
+  missed?: boolean;
   session_id?: string;
   server_version?: string;
 }

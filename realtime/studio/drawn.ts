@@ -1,7 +1,9 @@
 import { z } from 'zod';
 import { yieldToEventLoop } from '../../lib/async/signal';
 import { channelsOf } from '../../views/studio/page-channels';
-import type { AssetSources } from '../../views/studio/drawn-assets';
+import { drawnState, type Sources } from '../../views/studio/drawn-pages';
+import type { Forwards } from '../../kernel/channel';
+import { nowPlaying } from '../control/music';
 import type { ChannelServices } from '../runtime/channel/family';
 
 const DrawnEvent = z
@@ -94,8 +96,19 @@ export async function sendWithPictures(
     );
 }
 
-/** Flags and links of an account, for the state of its pages. */
-export const sourcesOf = ({ features, fileLink }: ChannelServices): AssetSources => ({
+/** Flags, links and the player of an account, for the state of its pages. */
+export const sourcesOf = ({ db, features, fileLink }: ChannelServices): Sources => ({
   enabled: features.enabled,
   link: fileLink,
+  playing: (account_id) => nowPlaying(db, account_id),
 });
+
+/** Message with the state of its account that a page draws; null of an unknown page. */
+export async function stateMessage(
+  event_type: 'overlay:update' | 'widget:update',
+  forwards: Forwards | null,
+  services: ChannelServices,
+): Promise<{ event_type: string; data: string } | null> {
+  const state = await drawnState(services.db, forwards, sourcesOf(services));
+  return state && { event_type, data: JSON.stringify(state) };
+}

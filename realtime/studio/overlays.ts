@@ -4,8 +4,7 @@ import { overlayAccount, overlayForwards, overlayPage } from '../../views/studio
 import { OverlayLayer } from '../../views/studio/overlays';
 import { overlayAssets } from '../../views/studio/drawn-assets';
 import { channel, ofPage } from '../runtime/channel/family';
-import { nowPlaying } from '../control/music';
-import { pageMessages, pageState, sendWithPictures, sourcesOf } from './drawn';
+import { pageMessages, pageState, sendWithPictures, sourcesOf, stateMessage } from './drawn';
 
 export const overlay = channel({
   pattern: 'overlay:<key>',
@@ -37,10 +36,9 @@ export const overlay = channel({
     const assets = await overlayAssets(services.db, id, sourcesOf(services));
     return assets === null ? null : { event_type: 'overlay:update', data: JSON.stringify({ assets }) };
   },
+  state: async (id, services) => stateMessage('overlay:update', await overlayForwards(services.db, id), services),
   async bootstrap({ channel_id, send }, services) {
-    const { db } = services;
-    const sources = { ...sourcesOf(services), playing: (account_id: string) => nowPlaying(db, account_id) };
-    const page = await overlayPage(db, channel_id, sources);
+    const page = await overlayPage(services.db, channel_id, sourcesOf(services));
     if (page !== null) await sendWithPictures(page, services, (data) => send('overlay:update', data));
   },
 });

@@ -3,8 +3,7 @@ import { boundToken } from '../../kernel/channel';
 import { widgetAccount, widgetForwards, widgetPage } from '../../views/studio/drawn-pages';
 import { widgetAssets } from '../../views/studio/drawn-assets';
 import { channel, ofPage } from '../runtime/channel/family';
-import { nowPlaying } from '../control/music';
-import { pageMessages, pageState, sendWithPictures, sourcesOf } from './drawn';
+import { pageMessages, pageState, sendWithPictures, sourcesOf, stateMessage } from './drawn';
 
 export const widget = channel({
   pattern: 'widget:<widget_instance_id>',
@@ -31,10 +30,9 @@ export const widget = channel({
     const assets = await widgetAssets(services.db, id, sourcesOf(services));
     return assets === null ? null : { event_type: 'widget:update', data: JSON.stringify({ assets }) };
   },
+  state: async (id, services) => stateMessage('widget:update', await widgetForwards(services.db, id), services),
   async bootstrap({ channel_id, send }, services) {
-    const { db } = services;
-    const sources = { ...sourcesOf(services), playing: (account_id: string) => nowPlaying(db, account_id) };
-    const page = await widgetPage(db, channel_id, sources);
+    const page = await widgetPage(services.db, channel_id, sourcesOf(services));
     if (page !== null) await sendWithPictures(page, services, (data) => send('widget:update', data));
   },
 });

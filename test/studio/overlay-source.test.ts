@@ -237,6 +237,8 @@ test('a source resumes after its last message, in each of its sources, without w
   await next(again, 'kick:follower');
   await said('r-5', 'after', 81);
   const last = await again.next(({ data }) => data?.message === 'after', 'the newest message');
+  const marked = again.messages.filter((message) => 'missed' in message).map(({ event_type }) => event_type);
+  expect(marked.sort()).toEqual(['chat:clear_user', 'chat:delete', 'chat:message', 'kick:follower']);
   const shown = again.messages.filter(({ channel: name }) => name === channel());
   expect(shown.slice(0, 2).map(({ type, event_type }) => event_type ?? type)).toEqual(['subscribed', 'overlay:update']);
   const lines = shown.filter(({ event_type }) => event_type === 'chat:message').map(({ data }) => data!.message);
@@ -273,9 +275,14 @@ test('erased messages leave open pages, and pages that resume', async () => {
   const erase = `update outbox set data = $2 where left(data, 44) = '{"id":"' || $1 || '"'`;
   await db.query(erase, [id, JSON.stringify({ id, type: 'chat:erased' })]);
   await db.query(erase, [event_id, JSON.stringify({ id: event_id, payload: '[erased]', platform: 'kick' })]);
+  const log = `update platform_event_logs set raw = '"[erased]"', user_id = null where id = $1`;
+  await db.query(log, [event_id]);
   await db.query(`select pg_notify('lumio_wakeups', 'test messages-erased')`);
   expect((await next(client, 'chat:erased')).data).toEqual({ id });
   expect((await next(client, 'event:erased')).data).toEqual({ id: event_id });
+  const follower = await client.next(({ data }) => 'labels' in (data ?? {}) && !('layers' in data!), 'the labels');
+  expect((follower.data as any).labels.last_follower).not.toBe((follow.data as any).user_name);
+  expect((follower.data as any).labels.last_follower).toEqual(expect.any(String));
   client.end();
   const again = await Client.open(server.ws_url, overlay.access_token);
   expect(await again.subscribe(channel(), follow.id)).toMatchObject({ recovered: true });
@@ -293,6 +300,13 @@ test('nothing is forwarded that no visible layer draws, and a new layer draws fr
   expect((await events.subscribe(`chat:${account_id}`)).type).toBe('subscribed');
   const { revision } = await put(['chat']);
   await client.next(({ data }) => data?.revision === revision, 'the new layer');
+  const list = await put(['chat', 'event_list']);
+  await client.next(({ data }) => data?.revision === list.revision, 'the list');
+  await client.next(
+    ({ data }) =>
+      (data as { recent?: { type: string }[] } | null)?.recent?.some(({ type }) => type === 'kick:follower'),
+    'its events',
+  );
   let count = 0;
   await eventually(async () => {
     count += 1;

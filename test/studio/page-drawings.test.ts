@@ -89,6 +89,58 @@ test('a text has the names of the account after a gap of the connection', () => 
   expect(text()).toBe('bob');
 });
 
+test('names that the account has after an erasure replace those of a page', () => {
+  const root = new Element();
+  const stage = new Stage(root as unknown as HTMLElement);
+  stage.update({ ...state, revision: 1, layers: [newest], labels: labels('ada') });
+  stage.update({ labels: labels('bob'), recent: [] });
+  expect(root.children[0]!.children[0]!.textContent).toBe('bob');
+});
+
+const followed = (user_name: string, second: number) => ({
+  ...{ id: `id-${user_name}`, type: 'kick:follower', platform: 'kick', user_name, amount: null, currency: null },
+  created_at: `2026-01-02T03:04:0${second}.000Z`,
+});
+const rowsOf = (root: Element, layer: number) =>
+  root.children[layer]!.children[0]!.children.map(({ textContent }) => textContent!.split(' ')[0]);
+
+test('events that a page has missed are listed, and not announced', () => {
+  jest.useFakeTimers();
+  const root = new Element();
+  const stage = new Stage(root as unknown as HTMLElement);
+  const layers = ['alerts', 'event_list'].map((type, index) => ({
+    ...{ id: type, type, config: {}, sort_order: index },
+  }));
+  const whole = { ...state, alerts: { paused: false, muted: false }, revision: 1, layers, labels: labels('ada') };
+  stage.update(whole);
+  stage.subscribed({ recovered: true });
+  stage.take('kick:follower', followed('early', 0), true);
+  stage.update(whole);
+  stage.take('kick:follower', followed('bob', 1), true);
+  expect([rowsOf(root, 0), rowsOf(root, 1)]).toEqual([[], ['bob', 'early']]);
+  stage.take('kick:follower', followed('cy', 2));
+  expect([rowsOf(root, 0), rowsOf(root, 1)]).toEqual([['cy'], ['cy', 'bob', 'early']]);
+  stage.take('event:erased', { id: 'id-cy' }, true);
+  expect([rowsOf(root, 0), rowsOf(root, 1)]).toEqual([[], ['bob', 'early']]);
+});
+
+test('a list that is added to an open page has the newest events, in their order, each once', () => {
+  const root = new Element();
+  const stage = new Stage(root as unknown as HTMLElement);
+  const list = (id: string) => ({ ...newest, id, type: 'event_list', config: {} });
+  stage.update({ ...state, revision: 1, layers: [], labels: labels('ada') });
+  stage.update({ revision: 2, changed: [list('first')] });
+  stage.take('kick:follower', followed('cy', 3));
+  stage.update({ labels: labels('cy'), recent: [followed('bob', 2), followed('ada', 1)] as unknown as DrawnEvent[] });
+  expect(rowsOf(root, 0)).toEqual(['cy', 'bob', 'ada']);
+  stage.take('event:erased', { id: 'id-bob' });
+  stage.update({ revision: 3, changed: [list('second')] });
+  expect([rowsOf(root, 0), rowsOf(root, 1)]).toEqual([
+    ['cy', 'ada'],
+    ['cy', 'ada'],
+  ]);
+});
+
 test('a layer that keeps its place is not moved by a change of others', () => {
   const root = new Element();
   const stage = new Stage(root as unknown as HTMLElement);

@@ -134,7 +134,8 @@ function dataText(data: z.ZodType, named: Map<string, Json>): string {
 const RESUME = `## Coming back
 
 Ids are opaque, and belong to one channel. Who comes back subscribes with \`since\`, the last id seen there: \`subscribed\`
-answers \`recovered: true\` and exactly what was missed follows, in order, before what is new. \`recovered: false\` means
+answers \`recovered: true\` and exactly what was missed follows, in order, before what is new. On the
+channel of an overlay or a widget each missed message has \`missed: true\`. \`recovered: false\` means
 that the server does not know all of it any more (more than \`LUMIO_REALTIME__RESUME_WINDOW\`, 10 minutes, or a database
 that was restored): fetch what you show anew; what is new follows all the same. \`subscribed\` without \`since\` tells in
 \`id\` where the channel stands, so that even who saw nothing yet has a place to come back to.

@@ -1,4 +1,5 @@
 import { DRAWN_TYPES, widgetType } from '../../domain/studio/widget-types';
+import { ERASED_RAW } from '../../domain/common/records';
 import {
   drawnEvent,
   drawnSong,
@@ -157,6 +158,16 @@ export interface Sources extends AssetSources {
   playing(account_id: string): Promise<object | null>;
 }
 
+/** State of its account that a page draws; null of an unknown page. */
+export const drawnState = async (db: Queryable, forwards: Forwards | null, sources: Sources): Promise<object | null> =>
+  forwards &&
+  accountState(
+    db,
+    forwards.account_id,
+    forwards.types.map(({ type }) => type),
+    sources,
+  );
+
 /** State of an account at the start of a page; without sources whose flags are off. */
 async function accountState(
   db: Queryable,
@@ -202,8 +213,9 @@ async function newestEvents(
 ): Promise<DrawnEvent[]> {
   const rows = await db.query<{ id: string; type: string; platform: string; raw: string; created_at: string }>(
     `select id, type, platform, raw, created_at from platform_event_logs
-     where account_id = $1 and ($2::text[] is null or type = any($2)) order by created_at desc, id desc limit $3`,
-    [account_id, types === null ? null : [...types], limit],
+     where account_id = $1 and ($2::text[] is null or type = any($2)) and raw::text <> $4
+     order by created_at desc, id desc limit $3`,
+    [account_id, types === null ? null : [...types], limit, ERASED_RAW],
     'page-newest-events',
   );
   return rows.flatMap(({ raw, ...event }) => drawnEvent({ ...event, payload: parsedJson(raw) }) ?? []);

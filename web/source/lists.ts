@@ -19,6 +19,10 @@ export class EventList implements Drawing {
 
   begin({ recent }: PageState): void {
     this.element.replaceChildren();
+    this.list(recent);
+  }
+
+  list(recent: readonly DrawnEvent[]): void {
     for (const event of [...recent].reverse()) this.add(event.type, event);
   }
 
@@ -33,14 +37,16 @@ export class EventList implements Drawing {
 
   private add(event_type: string, event: DrawnEvent): void {
     if (this.types.length > 0 && !this.types.includes(event_type)) return;
-    if (event.id !== null && [...this.element.children].some((row) => (row as HTMLElement).dataset.id === event.id))
-      return;
+    const rows = [...this.element.children] as HTMLElement[];
+    if (event.id !== null && rows.some(({ dataset }) => dataset.id === event.id)) return;
     const action = event_type.slice(event_type.indexOf(':') + 1).replaceAll('_', ' ');
     const worth = event.amount === null ? '' : `${event.amount} ${event.currency ?? ''}`.trim();
     const parts = [event.user_name ?? '', action, worth].filter((part) => part !== '');
     const row = element('li', '', parts.join(' · '));
     row.dataset.id = event.id ?? '';
-    this.element.prepend(row);
+    row.dataset.at = event.created_at;
+    const older = rows.find(({ dataset }) => !(Date.parse(dataset.at!) > Date.parse(event.created_at)));
+    this.element.insertBefore(row, older ?? null);
     this.trim();
   }
 

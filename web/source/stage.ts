@@ -3,6 +3,7 @@ import { Alerts } from './alerts';
 import { Chat } from './chat';
 import { Custom } from './custom';
 import { Image } from './image';
+import { ERASED, mergedEvents, recentAfter } from './recent';
 import { EventList, Music, Text, Timer } from './lists';
 import type { AlertControl, DrawnEvent, Drawing, Labels, Layer, PageState } from './types';
 
@@ -51,7 +52,7 @@ export class Stage {
     alerts: { paused: false, muted: false },
   };
   /** Forwarded messages wait for the first state. */
-  private early: [string, Record<string, unknown>][] | null = [];
+  private early: Parameters<Stage['take']>[] | null = [];
 
   constructor(private readonly root: HTMLElement) {}
 
@@ -68,8 +69,13 @@ export class Stage {
       this.revision = revision ?? 0;
       const early = this.early ?? [];
       this.early = null;
-      for (const [event_type, data] of early) this.take(event_type, data);
+      for (const message of early) this.take(...message);
       return;
+    }
+    if (sent.labels !== undefined) this.relabel(sent.labels);
+    if (sent.recent !== undefined) {
+      this.state = { ...this.state, recent: mergedEvents(sent.recent, this.state.recent) };
+      for (const { drawing } of this.drawn.values()) drawing.list?.(this.state.recent);
     }
     if (sent.assets !== undefined) {
       this.state = { ...this.state, assets: sent.assets };
@@ -86,18 +92,23 @@ export class Stage {
     this.arrange();
   }
 
-  take(event_type: string, data: Record<string, unknown>): void {
+  /** `missed`: the message was sent before the page came back; its event is listed and not announced. */
+  take(event_type: string, data: Record<string, unknown>, missed = false): void {
     if (this.early !== null) {
-      if (this.early.length < 100) this.early.push([event_type, data]);
+      if (this.early.length < 100) this.early.push([event_type, data, missed]);
       return;
     }
     if (event_type === 'overlay:alerts') {
       this.control(data as unknown as AlertControl);
       return;
     }
+    this.state = { ...this.state, recent: recentAfter(this.state.recent, event_type, data) };
+    const is_announced = !missed || event_type === ERASED;
     for (const { layer, drawing } of this.drawn.values())
-      if (drawnBy(event_type, layer.type)) drawing.take?.(event_type, data);
-    this.relabel(event_type, data);
+      if (drawnBy(event_type, layer.type) && (is_announced || layer.type !== 'alerts'))
+        drawing.take?.(event_type, data);
+    const labels = labelOf(event_type, data);
+    if (labels !== null) this.relabel(labels);
   }
 
   clear(): void {
@@ -171,11 +182,8 @@ export class Stage {
     if (background !== undefined) this.root.style.background = background;
   }
 
-  private relabel(event_type: string, data: Record<string, unknown>): void {
-    const { labels } = this.state;
-    const changed = labelOf(event_type, data);
-    if (changed === null) return;
-    this.state = { ...this.state, labels: { ...labels, ...changed } };
+  private relabel(changed: Partial<Labels>): void {
+    this.state = { ...this.state, labels: { ...this.state.labels, ...changed } };
     for (const { drawing } of this.drawn.values()) drawing.label?.(this.state.labels);
   }
 }

@@ -69,6 +69,8 @@ export interface Drawing {
   take?(event_type: string, data: Record<string, unknown>): void;
   /** The state of the account, after a gap of the connection too: messages are missing before it. */
   begin?(state: PageState): void;
+  /** Newest events of the account, for a list that was added later. */
+  list?(recent: readonly DrawnEvent[]): void;
   /** Emotes and badges of the account's channels. */
   showPictures?(channels: readonly ChannelPictures[]): void;
   /** Links to files by their ids. */

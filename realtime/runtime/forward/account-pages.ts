@@ -22,6 +22,8 @@ export interface AccountPagesDeps {
   forward(page: Channel, text: string): void;
   /** Sends a message that is not stored. */
   send(page: string, text: string): void;
+  /** Sends a page the state of its account. */
+  sendState(page: string): Promise<void>;
   /** A source was lost. */
   lost(pages: readonly string[]): void;
   ended(): void;
@@ -241,6 +243,10 @@ export class AccountPages {
           if (drawn.some(({ type }) => source.drawn_by.has(type)))
             this.deps.send(page, eventText(page, source.erased, JSON.stringify({ id })));
     }
+    const labelled = SOURCES.filter(({ has_labels }) => has_labels);
+    for (const [page, drawn] of this.pages)
+      if (drawn.some(({ type }) => labelled.some(({ drawn_by }) => drawn_by.has(type))))
+        await this.deps.sendState(page);
   }
 
   /** The pages have to begin again. */

@@ -99,8 +99,10 @@ export class Forwarding {
   private async readAgain(channel: Channel, family: Family, id: string, account: AccountPages): Promise<void> {
     try {
       const forwards = await this.read(family, id);
+      const before = new Set(account.pages.get(channel.name)?.map(({ type }) => type));
       if (forwards !== null && account.pages.has(channel.name)) account.pages.set(channel.name, forwards.types);
       await this.sendAssets(channel, family, id);
+      if (forwards?.types.some(({ type }) => !before.has(type))) await this.sendState(channel.name);
     } catch (error) {
       this.deps.log.warn({ err: error, channel: channel.name }, 'what a page draws could not be read');
       // Its subscribers come again, and then it is read.
@@ -121,9 +123,17 @@ export class Forwarding {
   }
 
   private async sendAssets(channel: Channel, family: Family, id: string): Promise<void> {
-    const message = (await family.assets?.(id, this.deps.services)) ?? null;
-    if (message === null || channel.gone) return;
-    this.deps.hub.transient(channel.name, eventText(channel.name, message.event_type, message.data));
+    this.sendOwn(channel.name, await family.assets?.(id, this.deps.services));
+  }
+
+  /** Sends a page the state of its account. */
+  private async sendState(page: string): Promise<void> {
+    const named = this.deps.families.of(page);
+    this.sendOwn(page, await named?.family.state?.(named.id, this.deps.services));
+  }
+
+  private sendOwn(page: string, message: { event_type: string; data: string } | null | undefined): void {
+    if (message) this.deps.hub.transient(page, eventText(page, message.event_type, message.data));
   }
 
   private account(account_id: string): AccountPages {
@@ -138,6 +148,7 @@ export class Forwarding {
         page: (name) => hub.channels.get(name),
         forward: (channel, text) => hub.forwarded(channel, text),
         send: (channel, text) => hub.transient(channel, text),
+        sendState: (page) => this.sendState(page),
         // A source was lost: the pages have to begin again.
         lost: (pages) => this.drop(pages),
         ended: () => this.accounts.delete(account_id),

@@ -1,6 +1,6 @@
 import type { Channel, Places } from '../channel/channel';
 import type { Outbox, PageBounds } from '../delivery/outbox';
-import { eventText, storedMessageText, type StoredMessage } from '../relay/envelopes';
+import { eventText, missedMessageText, storedMessageText, type StoredMessage } from '../relay/envelopes';
 import { removalsIn, type Removals } from './removals';
 import type { Drawn } from './sources';
 
@@ -31,17 +31,22 @@ export interface Missed {
 /** Messages that a client has missed, of a page's own channel and of those forwarded to it, in the order of time. */
 export class MissedMessages {
   private readonly removals = new Map<Track, Removals>();
+  /** Places where the client came back: what is behind them was missed. */
+  private resumed_at: Places;
 
   constructor(
     /** The page's own channel first. */
     private readonly tracks: readonly Track[],
     private readonly page: Channel,
     private readonly outbox: Pick<Outbox, 'head' | 'page' | 'removals'>,
-  ) {}
+  ) {
+    this.resumed_at = this.ends();
+  }
 
   /** Whether all that came after these places can still be sent. */
   async areKept(places: Places): Promise<boolean> {
     const kept = await Promise.all(this.tracks.map((track, index) => this.isKept(track, places[index]!)));
+    this.resumed_at = this.ends();
     return kept.every(Boolean);
   }
 
@@ -105,9 +110,12 @@ export class MissedMessages {
   private textOf(track: Track, row: StoredMessage, places: Places): string | null {
     if (this.removals.get(track)?.covers(row.seq, row.data)) return null;
     const drawn = track.drawn!(row);
+    if (drawn === null) return null;
     const [seq, ...forwarded] = places;
     const { name: channel, message_type } = this.page;
-    return drawn && storedMessageText(message_type, this.page.idAt(seq!, forwarded), { channel, ...drawn });
+    const was_missed = row.seq <= this.resumed_at[this.tracks.indexOf(track)]!;
+    const textOf = was_missed ? missedMessageText : storedMessageText;
+    return textOf(message_type, this.page.idAt(seq!, forwarded), { channel, ...drawn });
   }
 }
 

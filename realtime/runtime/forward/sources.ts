@@ -27,6 +27,8 @@ export interface Source {
   drawn_by: ReadonlySet<string>;
   /** Event type by which a page removes a message whose content was erased. */
   erased?: string;
+  /** Labels of pages name people of its messages, however old. */
+  has_labels?: true;
   /** Null of a message that no page draws. */
   drawn(message: Arrived, mask: Mask): Drawn | null;
 }
@@ -54,6 +56,7 @@ export const SOURCES: readonly Source[] = [
     flag: 'feature:events',
     drawn_by: new Set(['alerts', 'event_list', 'text', 'custom']),
     erased: 'event:erased',
+    has_labels: true,
     drawn({ event_type, data, is_stored }, mask) {
       const event = object(data);
       const [platform, created_at] = [text(event?.platform), text(event?.created_at)];

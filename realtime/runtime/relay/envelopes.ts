@@ -28,11 +28,15 @@ type Sent = Pick<StoredMessage, 'channel' | 'event_type' | 'data'>;
  * resume.
  */
 export function storedMessageText(type: string, id: string, message: Sent): string {
-  return (
-    `{"type":${JSON.stringify(type)},"id":"${id}","channel":${JSON.stringify(message.channel)},` +
-    `"event_type":${JSON.stringify(message.event_type)},"data":${message.data}}`
-  );
+  return `{"type":${JSON.stringify(type)},${contentOf(id, message)}}`;
 }
+
+/** Like {@link storedMessageText}, of a message that the client missed before it resumed. */
+export const missedMessageText = (type: string, id: string, message: Sent): string =>
+  `{"type":${JSON.stringify(type)},"missed":true,${contentOf(id, message)}}`;
+
+const contentOf = (id: string, { channel, event_type, data }: Sent): string =>
+  `"id":"${id}","channel":${JSON.stringify(channel)},"event_type":${JSON.stringify(event_type)},"data":${data}`;
 
 /** A client's broadcast as all subscribers see it (rulings c31, c32): `payload` is JSON text and already checked. */
 export function broadcastText(channel: string, payload: string, parsed: unknown): string {
