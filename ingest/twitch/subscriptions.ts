@@ -1,8 +1,8 @@
 import { retry } from '../../lib/async/retry';
-import { pause } from '../../lib/async/signal';
 import type { SubscriptionAnswer, Twitch, TwitchLogin } from '../../vendors/twitch/port';
 import { LinkLost } from '../runtime/connection/adapter';
 import { isBefore } from '../runtime/parse/times';
+import { CallBudget } from './call-budget';
 
 /** A channel, and the user who reads there. */
 export interface Reader {
@@ -73,11 +73,17 @@ export interface Subscribed {
 /** The token was refused and no other one is better: the session's owner must log in again. */
 export class TokenUnusable extends Error {}
 
-/** Concurrent requests: the window of a session is short, and the bucket of calls is the user's own. */
-const AT_ONCE = 5;
+/**
+ * Concurrent calls of a link: the window of a session is short, and the bucket is the user's own. No call begins once
+ * the bucket could be empty by those on their way.
+ */
+const AT_ONCE = 6;
+const BUDGET = { at_once: AT_ONCE, reserve: AT_ONCE };
 const RETRY = { first_ms: 250, most_ms: 4_000, tries: 4 };
 /** Longest wait for the bucket, which is full again after a minute; a later limit has another reason. */
 const LONGEST_LIMIT_MS = 65_000;
+/** Shortest pause after a 429: the moment that Twitch names may be over by our clock. */
+const SHORTEST_LIMIT_MS = 100;
 
 export interface SubscribeOptions {
   twitch: Twitch;
@@ -104,11 +110,12 @@ export async function subscribeAll(options: SubscribeOptions): Promise<Subscribe
   const waiting = [...(options.wanted ?? SUBSCRIPTIONS)];
   const open = new Map<string, number>();
   for (const { type } of waiting) open.set(type, (open.get(type) ?? 0) + 1);
+  const budget = new CallBudget(BUDGET);
   const work = async (count: number): Promise<void> => {
     for (let n = 0; n < count; n += 1) {
       const next = waiting.shift();
       if (next === undefined || signal.aborted) return;
-      note(done, next, await subscribe(options, next, reader));
+      note(done, next, await subscribe(options, next, { reader, budget }));
       open.set(next.type, open.get(next.type)! - 1);
       options.onSince(Object.fromEntries(Object.entries(done.since).filter(([name]) => (open.get(name) ?? 0) === 0)));
     }
@@ -134,7 +141,11 @@ function note(done: Subscribed, { name, type }: Subscription, made: Outcome): vo
 type Outcome =
   { kind: 'made'; since: string; cost: Subscribed['cost'] } | Extract<SubscriptionAnswer, { kind: 'refused' }>;
 
-async function subscribe(options: SubscribeOptions, wanted: Subscription, reader: Reader): Promise<Outcome> {
+async function subscribe(
+  options: SubscribeOptions,
+  wanted: Subscription,
+  { reader, budget }: { reader: Reader; budget: CallBudget },
+): Promise<Outcome> {
   const { twitch, session_id, signal } = options;
   const { type, older } = wanted;
   const request = { type, version: wanted.version, condition: wanted.condition(reader), session_id };
@@ -142,7 +153,7 @@ async function subscribe(options: SubscribeOptions, wanted: Subscription, reader
   let refused_once = false;
   const give_up_at = Date.now() + LONGEST_LIMIT_MS;
   for (;;) {
-    const answer = await retry(() => twitch.subscribe(login, request, signal), {
+    const answer = await retry(() => budget.use(signal, () => twitch.subscribe(login, request, signal)), {
       ...RETRY,
       signal,
       passing: () => true,
@@ -151,6 +162,7 @@ async function subscribe(options: SubscribeOptions, wanted: Subscription, reader
     });
     switch (answer.kind) {
       case 'made':
+        if (answer.left && answer.left.full_at <= Date.now() + LONGEST_LIMIT_MS) budget.note(answer.left);
         return { kind: 'made', since: answer.created_at ?? options.now(), cost: answer.cost };
       case 'refused':
         if (answer.status !== 400 || older === undefined || request.version === older) return answer;
@@ -163,8 +175,7 @@ async function subscribe(options: SubscribeOptions, wanted: Subscription, reader
         break;
       case 'limited':
         if (answer.until > give_up_at) return { kind: 'refused', status: 429, message: 'too many calls' };
-        await pause(Math.max(answer.until - Date.now(), 100) * (1 + Math.random() / 4), signal);
-        signal.throwIfAborted();
+        budget.limited(Math.max(answer.until, Date.now() + SHORTEST_LIMIT_MS));
     }
   }
 }

@@ -307,6 +307,17 @@ describe('a channel on Twitch', () => {
     expect(twitch.asked('/helix/eventsub/subscriptions')).toBe(SUBSCRIPTIONS.length + 5);
   });
 
+  test('makes six calls at a time, and none that its bucket does not have', async () => {
+    connections.connect(CHANNEL);
+    twitch.slow_ms = 100;
+    twitch.buckets.size = 20;
+    begin();
+    await subscribed();
+    await until(() => twitch.asked('/helix/goals') > 0);
+    expect(twitch.most_subscribing).toBe(6);
+    expect(twitch.calls.filter(({ status }) => status === 429)).toEqual([]);
+  });
+
   test('waits for another socket of the same user to go, when Twitch allows no more', async () => {
     const message = 'number of websocket transports limit exceeded';
     twitch.refused.set('stream.online', { status: 429, message });

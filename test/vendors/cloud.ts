@@ -89,6 +89,11 @@ export class FakeCloud {
     return this.calls.filter((call) => call.path === path).length;
   }
 
+  /** Calls of a path that have no answer yet. */
+  protected openCalls(path: string): number {
+    return this.calls.filter((call) => call.path === path && call.status === 0).length;
+  }
+
   /** Closes every connection; new ones are taken. */
   cutAll(): void {
     for (const socket of this.sockets) socket.destroy();

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { type WebSocket, WebSocketServer } from 'ws';
+import { CallBuckets } from './call-buckets';
 import type { FakeAnswer, FakeCall } from './cloud';
 import { FakeTokens } from './cloud-tokens';
 import { FakeVendor, type LoginAnswer } from './fake';
@@ -39,6 +40,10 @@ export class FakeTwitch extends FakeVendor {
   readonly sessions = new Map<string, Session>();
   /** By type, or by type and version: what a subscription is refused with. */
   readonly refused = new Map<string, { status: number; message: string }>();
+  /** Calls of subscriptions by user tokens. */
+  readonly buckets = new CallBuckets();
+  /** Most subscription calls that were open at the same time. */
+  most_subscribing = 0;
   /** What clients sent over the socket, which must be nothing. */
   inbound = 0;
   /** Close codes of sockets that this side closed. */
@@ -85,7 +90,10 @@ export class FakeTwitch extends FakeVendor {
         : handler(call);
     this.on(
       'POST /helix/eventsub/subscriptions',
-      guarded((call) => this.subscribe(call)),
+      guarded((call) => {
+        this.most_subscribing = Math.max(this.most_subscribing, this.openCalls(call.path));
+        return this.buckets.spend(call.headers.authorization ?? '', () => this.subscribe(call));
+      }),
     );
     this.on(
       'GET /helix/streams',

@@ -18,6 +18,8 @@ export interface Sender {
   close(): Promise<void>;
 }
 
+/** Connections to one host, and so concurrent calls to it. The callers have smaller bounds of their own. */
+const CONNECTIONS = 128;
 const CONNECT_MS = 5_000;
 const HEADER_BYTES = 16_384;
 /** The deadline of a call ends it sooner. */
@@ -31,7 +33,7 @@ export function createSender(lookup: LookupFunction): Sender {
     headersTimeout: SILENCE_MS,
     bodyTimeout: SILENCE_MS,
     keepAliveTimeout: 10_000,
-    connections: 32,
+    connections: CONNECTIONS,
     // One request at a time on a connection: an answer can belong to no other.
     pipelining: 1,
   });

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { bodyAs } from '../http/body';
 import { type HttpAnswer, type HttpClients, HttpFailed, type HttpRequest } from '../http/port';
-import { limitOrRefusal } from './limit';
+import { callsLeft, limitOrRefusal } from './limit';
 import { openEventSub } from './eventsub';
 import type { SubscriptionAnswer, Twitch, TwitchLogin } from './port';
 
@@ -43,8 +43,9 @@ export function createTwitch(http: HttpClients, options: TwitchOptions): Twitch 
         url: `${api_url}/helix/eventsub/subscriptions`,
         headers: { ...helix(login), 'content-type': 'application/json' },
         body: JSON.stringify({ type, version, condition, transport: { method: 'websocket', session_id } }),
-        // Twitch answers 409 for an existing subscription.
+        // Twitch answers 409 for an existing subscription. An empty bucket pauses all calls of a link.
         repeatable: true,
+        repeat_limited: false,
         signal,
       });
       if (answer.status >= 500) throw new HttpFailed(new URL(api_url).hostname, answer.status, answer.retry_after_ms);
@@ -71,12 +72,12 @@ export function createTwitch(http: HttpClients, options: TwitchOptions): Twitch 
 
 function subscriptionAnswer(answer: HttpAnswer): SubscriptionAnswer {
   const { status } = answer;
-  if (status === 409) return { kind: 'made', created_at: null, cost: null };
+  if (status === 409) return { kind: 'made', created_at: null, cost: null, left: callsLeft(answer) };
   if (status >= 200 && status < 300) {
     const made = bodyAs(answer, Made);
     const { total_cost: total, max_total_cost: most } = made ?? {};
     const cost = typeof total === 'number' && typeof most === 'number' ? { total, most } : null;
-    return { kind: 'made', created_at: made?.data[0]?.created_at ?? null, cost };
+    return { kind: 'made', created_at: made?.data[0]?.created_at ?? null, cost, left: callsLeft(answer) };
   }
   if (status === 401) return { kind: 'unauthorised' };
   const message = (bodyAs(answer, Refused)?.message ?? '').slice(0, 200);

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { bodyAs, bodyOf } from '../http/body';
 import { type HttpAnswer, type HttpClients, HttpFailed, type HttpRequest } from '../http/port';
-import { limitOrRefusal } from './limit';
+import { callsLeft, limitOrRefusal } from './limit';
 import type { OAuthApp } from '../oauth/port';
 import { AppTokens } from '../oauth/app-token';
 import type { ConduitShard, ConduitSubscriptionAnswer, TwitchConduits } from './port';
@@ -163,13 +163,11 @@ function shardOf({ id, status, transport }: z.output<typeof Shard>): ConduitShar
 }
 
 function answerOf(answer: HttpAnswer): ConduitSubscriptionAnswer {
-  const { status, headers } = answer;
+  const { status } = answer;
   if (status === 409) return { kind: 'exists' };
   if (status >= 200 && status < 300) {
     const [made] = bodyOf(answer, Made, 'https://api.twitch.tv').data;
-    const [calls, full_at] = [Number(headers['ratelimit-remaining'] ?? NaN), Number(headers['ratelimit-reset']) * 1000];
-    const left = Number.isFinite(calls) && Number.isFinite(full_at) ? { calls, full_at } : null;
-    return { kind: 'made', id: made!.id, created_at: made!.created_at ?? null, left };
+    return { kind: 'made', id: made!.id, created_at: made!.created_at ?? null, left: callsLeft(answer) };
   }
   const message = (bodyAs(answer, Refused)?.message ?? '').slice(0, 200);
   return limitOrRefusal(answer, message);

@@ -13,3 +13,15 @@ export function limitOrRefusal(
   const until = Number.isFinite(reset) && reset > 0 ? reset : Date.now() + (retry_after_ms ?? LIMITED_MS);
   return { kind: 'limited', until };
 }
+
+/** State of a bucket of calls: the calls left, and when it is full again (Unix milliseconds). */
+export interface CallsLeft {
+  calls: number;
+  full_at: number;
+}
+
+/** Reads the bucket's state of an answer; null when it has none. */
+export function callsLeft({ headers }: Pick<HttpAnswer, 'headers'>): CallsLeft | null {
+  const [calls, full_at] = [Number(headers['ratelimit-remaining'] ?? NaN), Number(headers['ratelimit-reset']) * 1000];
+  return Number.isFinite(calls) && Number.isFinite(full_at) ? { calls, full_at } : null;
+}

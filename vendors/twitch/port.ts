@@ -1,4 +1,5 @@
 import type { OAuthApp } from '../oauth/port';
+import type { CallsLeft } from './limit';
 
 /** A frame of an EventSub socket. */
 export interface EventSubFrame {
@@ -73,6 +74,8 @@ export type SubscriptionAnswer =
       created_at: string | null;
       /** Of the app's points; null when it does not say. */
       cost: { total: number; most: number } | null;
+      /** State of the user's bucket of calls; null when Twitch does not say. */
+      left: CallsLeft | null;
     }
   /** Missing scope, bad condition, too many, no such type: the same would be refused again. */
   | { kind: 'refused'; status: number; message: string }
@@ -160,8 +163,8 @@ export type ConduitSubscriptionAnswer =
       id: string;
       /** By Twitch's clock, RFC 3339; null when it does not say. */
       created_at: string | null;
-      /** Calls in the app's bucket, and when it is full again (Unix milliseconds); null when it does not say. */
-      left: { calls: number; full_at: number } | null;
+      /** State of the app's bucket of calls; null when Twitch does not say. */
+      left: CallsLeft | null;
     }
   /** Made before; its id is listed by {@link TwitchConduits.subscriptions}. */
   | { kind: 'exists' }

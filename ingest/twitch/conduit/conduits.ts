@@ -8,7 +8,7 @@ import type { OAuthApp } from '../../../vendors/oauth/port';
 import type { LinkedConnection, LinkedConnections } from '../../runtime/connection/adapter';
 import { ConduitChannels } from './channels';
 import { ChannelCoverage } from './coverage';
-import { CallBudget } from './call-budget';
+import { CallBudget } from '../call-budget';
 import { listedAtTwitch } from './listed';
 import { ConduitStore, type KeptConduit, type KeptSubscription, SHARD_KIND } from './store';
 
@@ -37,13 +37,15 @@ export const CONDUIT_CHANGED = 'twitch-conduit';
 export const CONDUIT_LOST = 'twitch-conduit-lost';
 const LOOK_MS = 15_000;
 const ANNOUNCE_MS = 1_000;
+/** All processes share the app's bucket of some 800 calls a minute; shards must not wait for subscriptions. */
+const BUDGET = { at_once: 4, reserve: 100 };
 const LIST_RETRY = { first_ms: 250, most_ms: 4_000, tries: 4, passing: () => true };
 
 /** View of the conduit in one process: its shards, its channels, and changes. */
 export class Conduits {
   readonly store: ConduitStore;
   readonly channels: ConduitChannels;
-  readonly budget = new CallBudget();
+  readonly budget = new CallBudget(BUDGET);
   current: CurrentConduit | null = null;
   private readonly open = new Set<ChannelCoverage>();
   private readonly listeners = new Set<() => void>();

@@ -148,7 +148,7 @@ describe('a session of EventSub', () => {
     expect(Date.parse(session.now()) - Date.parse(SENT_AT)).toBeLessThan(300_000);
     let calls = 0;
     const twitch = {
-      subscribe: () => Promise.resolve({ kind: 'made', created_at: null, cost: null, n: (calls += 1) }),
+      subscribe: () => Promise.resolve({ kind: 'made', created_at: null, cost: null, left: null, n: (calls += 1) }),
     } as unknown as Twitch;
     const seen: Record<string, string>[] = [];
     const { since } = await subscribeAll({
@@ -175,7 +175,7 @@ describe('a session of EventSub', () => {
     const { since } = await subscribeAll({
       wanted: SUBSCRIPTIONS.filter(({ type }) => type === 'channel.raid'),
       twitch: {
-        subscribe: () => Promise.resolve({ kind: 'made', created_at: starts.shift() ?? null, cost: null }),
+        subscribe: () => Promise.resolve({ kind: 'made', created_at: starts.shift() ?? null, cost: null, left: null }),
       } as unknown as Twitch,
       session_id: 's',
       reader: { channel_id: '1', user_id: '1' },

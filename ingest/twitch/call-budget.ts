@@ -1,15 +1,21 @@
-import { Slots } from '../../../lib/async/slots';
-import { pause } from '../../../lib/async/signal';
+import { Slots } from '../../lib/async/slots';
+import { pause } from '../../lib/async/signal';
 
-/** Concurrent calls of one process; all processes share the app's bucket of some 800 calls a minute. */
-const AT_ONCE = 4;
-/** Calls reserved for shards, whose assignment must not wait for subscriptions. */
-const RESERVE = 100;
+export interface CallBudgetOptions {
+  /** Concurrent calls. */
+  at_once: number;
+  /** Calls of the bucket that are left to others. */
+  reserve: number;
+}
 
-/** Shares the app's bucket of calls among the channels of this process. */
+/** Shares a bucket of Twitch's calls among callers: concurrent calls are bounded, and all wait for an empty bucket. */
 export class CallBudget {
-  private readonly slots = new Slots(AT_ONCE);
+  private readonly slots: Slots;
   private empty_until = 0;
+
+  constructor(private readonly options: CallBudgetOptions) {
+    this.slots = new Slots(options.at_once);
+  }
 
   /** Whether calls wait for the bucket to fill again. */
   get isEmpty(): boolean {
@@ -23,7 +29,7 @@ export class CallBudget {
 
   /** Takes Twitch's state of the bucket: the calls left, and when it is full again (Unix milliseconds). */
   note({ calls, full_at }: { calls: number; full_at: number }): void {
-    if (calls < RESERVE) this.limited(full_at);
+    if (calls < this.options.reserve) this.limited(full_at);
   }
 
   use<T>(signal: AbortSignal, call: () => Promise<T>): Promise<T> {
