@@ -793,6 +793,7 @@ create table crawled_samples (
   viewer_count bigint not null,
   constraint crawled_samples_pkey PRIMARY KEY (platform, broadcast_id, sampled_at)
 );
+CREATE INDEX crawled_samples_age ON public.crawled_samples USING btree (sampled_at);
 
 create table crawled_streams (
   platform text not null,
@@ -810,6 +811,7 @@ create table crawled_streams (
 );
 CREATE INDEX crawled_streams_channel ON public.crawled_streams
   USING btree (platform, platform_channel_id, started_at DESC);
+CREATE INDEX crawled_streams_live ON public.crawled_streams USING btree (platform) WHERE (ended_at IS NULL);
 
 create table crawler_opt_outs (
   platform text not null,
@@ -993,6 +995,11 @@ create table domain_events (
   constraint domain_events_pkey PRIMARY KEY ("position"),
   constraint domain_events_id_key UNIQUE (id),
   constraint domain_events_stream_revision_key UNIQUE (stream, revision)
+);
+
+create table erased_channels (
+  hash text not null,
+  constraint erased_channels_pkey PRIMARY KEY (hash)
 );
 
 create table event_log_counters (

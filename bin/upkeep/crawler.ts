@@ -6,6 +6,7 @@ import type { Settings } from '../../kernel/settings/settings';
 import { createPersonalTexts } from '../../privacy/subject-keys/texts';
 import { systemApp } from '../../services/connections/oauth-apps';
 import { crawlChannels } from '../../services/history/crawl';
+import { sweepCrawled } from '../../services/history/crawled-rows';
 import type { HttpClients } from '../../vendors/http/port';
 import { kickCrawl } from '../../vendors/kick/crawl';
 import { trovoCrawl } from '../../vendors/trovo/crawl';
@@ -13,9 +14,11 @@ import { twitchCrawl } from '../../vendors/twitch/crawl';
 import { recurring } from './upkeep';
 
 const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
 
-/** Reads watched channels, as far as operators have enabled it. */
-export function crawlerJob(settings: Settings, engines: Engines, http: HttpClients, log: Logger): JobDeclaration {
+/** Reads watched channels, as far as operators have enabled it, and deletes what has expired of it. */
+export function crawlerJobs(settings: Settings, engines: Engines, http: HttpClients, log: Logger): JobDeclaration[] {
   const { projector_db: db, secrets, subject_keys } = engines;
   const parts = {
     db,
@@ -28,5 +31,8 @@ export function crawlerJob(settings: Settings, engines: Engines, http: HttpClien
     },
     app: (platform: Platform) => systemApp({ db, secrets, settings }, platform),
   };
-  return recurring(MINUTE_MS, 'crawler', (signal) => crawlChannels(parts, signal), log);
+  return [
+    recurring(MINUTE_MS, 'crawler', (signal) => crawlChannels(parts, signal), log),
+    recurring(DAY_MS, 'crawler-retention', (signal) => sweepCrawled(db, signal), log, HOUR_MS),
+  ];
 }

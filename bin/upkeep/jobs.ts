@@ -26,7 +26,7 @@ import { erasingOn, RECORD_ERASERS } from './erasers';
 import { notedErasuresOn } from './noted-erasures';
 import { liveOf } from '../services';
 import { botsOf } from '../../services/history/session-figures';
-import { crawlerJob } from './crawler';
+import { crawlerJobs } from './crawler';
 import { lakeJobs } from './lake';
 import { registerSlashCommands } from '../../services/discord/slash-commands';
 import { openDiscord } from '../vendors/discord';
@@ -60,7 +60,7 @@ export function openJobs(
     const topics = RECORD_ERASERS.map(({ topic }) => topic);
     own.push(recurring(HOUR_MS, 'subject-index', () => indexAll(index, topics), log));
     own.push(recurring(HOUR_MS, 'noted-erasures', () => reapplyErasures({ ...notedErasuresOn(engines), db }), log));
-    own.push(crawlerJob(settings, engines, openHttp(deps), log));
+    own.push(...crawlerJobs(settings, engines, openHttp(deps), log));
     own.push(...lakeJobs(settings, engines, log, deps.stops));
     const renew = (signal: AbortSignal) => renewKickSubscriptions({ ...connections, db }, log, signal);
     own.push(recurring(6 * HOUR_MS, 'kick-subscriptions', renew, log));

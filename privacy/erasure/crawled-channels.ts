@@ -8,7 +8,7 @@ const TABLES = [
   'crawled_channels',
 ] as const;
 
-/** Deletes what the crawler has read of a person's channel. */
+/** Deletes what the crawler has read of a person's channel, and keeps it from reading the channel again. */
 export const crawledChannelsEraser: Eraser = {
   tables: [...TABLES],
   async names({ kind, id }, { db }) {
@@ -18,7 +18,14 @@ export const crawledChannelsEraser: Eraser = {
     );
     return found.length > 0;
   },
-  async erase({ kind, id }, { db }) {
+  async erase({ subject, kind, id }, { db, subject_keys }) {
+    const channel = 'select from crawled_channels where platform = $1 and platform_channel_id = $2';
+    const [hash] = (await subject_keys.hashesOf([subject])).values();
+    await db.query(`insert into erased_channels (hash) select $3 where exists (${channel}) on conflict do nothing`, [
+      ...[kind, id, hash],
+    ]);
+    // A read that began before holds the row until it has written.
+    await db.query(`${channel} for update`, [kind, id]);
     let gone = 0;
     for (const table of TABLES) {
       const rows = await db.query(

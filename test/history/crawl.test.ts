@@ -5,13 +5,14 @@ import { createPersonalTexts } from '../../privacy/subject-keys/texts';
 import { crawledChannelsEraser } from '../../privacy/erasure/crawled-channels';
 import { channelOfHandle, writeHandle } from '../../services/history/channel-handles';
 import { crawlChannels, type CrawlParts } from '../../services/history/crawl';
+import { sweepCrawled } from '../../services/history/crawled-rows';
 import { createHttpClients } from '../../vendors/http/client';
 import { kickCrawl } from '../../vendors/kick/crawl';
 import { trovoCrawl } from '../../vendors/trovo/crawl';
 import { twitchCrawl } from '../../vendors/twitch/crawl';
 import { crawledChannelOf, crawledStreamOf, profileChangesOf } from '../../views/history/crawled-channels';
 import { isClosedByOperator, publicChannelOf } from '../../views/history/public-stats';
-import { browsedChannels } from '../../views/history/public-directories';
+import { browsedChannels, gamesOf } from '../../views/history/public-directories';
 import { type TestDatabase, testDatabase } from '../support/database';
 import { engines, type Engines } from '../support/projections';
 import { FakeKick } from '../vendors/kick-cloud';
@@ -164,11 +165,84 @@ test('an opt-out by its handle closes a channel that connects later', async () =
   expect(await isClosedByOperator(t.db, { platform: 'kick', platform_channel_id: '78' })).toBe(false);
 });
 
-test('an erased person leaves no crawled row', async () => {
+test('games count crawled streams for their newest category', async () => {
+  const directory = { platform: 'twitch', sort_by: 'peak_viewers', sort_dir: 'desc' } as const;
+  const { items } = await gamesOf(t.db, directory, { limit: 10, offset: 0 });
+  expect(items).toEqual([
+    { category: 'Chess', hours_watched: expect.any(Number), peak_viewers: 30, stream_count: 2, channel_count: 2 },
+  ]);
+  expect((await gamesOf(t.db, { ...directory, platform: 'kick' }, { limit: 10, offset: 0 })).items).toEqual([]);
+});
+
+test('a broadcast is live no longer once its channel is read no more', async () => {
+  const live = async () =>
+    (await t.db.query<{ platform: string }>('select platform from crawled_streams where ended_at is null')).map(
+      ({ platform }) => platform,
+    );
+  twitch.channel('7').stream = {
+    ...{ id: 'tw-10', user_id: '7', title: 'Again', game_name: 'Chess', viewer_count: 3 },
+    started_at: new Date(Date.now() - 60_000).toISOString(),
+  };
+  await scope(true, ['twitch']);
+  await crawl();
+  expect(await live()).toEqual(['twitch']);
+  await scope(false, ['twitch']);
+  await crawl();
+  expect(await live()).toEqual([]);
+  await scope(true, ['twitch']);
+  await t.db.query('delete from crawled_samples');
+  await crawl();
+  expect(await live()).toEqual(['twitch']);
+  await t.db.query(`delete from crawler_watchlist where channel = 'login_7'`);
+  await crawl();
+  expect(await live()).toEqual([]);
+  await watch('twitch', 'login_7');
+});
+
+test('samples are thinned out and expire, and channels that nobody watches are deleted', async () => {
+  const sample = (days: number, minute: number) =>
+    t.db.query(
+      `insert into crawled_samples (platform, platform_channel_id, broadcast_id, sampled_at, viewer_count)
+       values ('twitch', '7', 'old', date_trunc('hour', now()) - $1 * interval '1 day' + $2 * interval '1 minute', 1)`,
+      [days, minute],
+    );
+  for (const [days, minute] of [
+    ...[
+      [400, 0],
+      [40, 1],
+      [40, 2],
+      [40, 59],
+      [40, 60],
+      [20, 1],
+      [20, 2],
+    ],
+  ] as const)
+    await sample(days, minute);
+  await t.db.query(
+    `insert into crawled_channels (platform, platform_channel_id, channel, read_at)
+     values ('kick', '80', 'unwatched', now() - interval '31 days')`,
+  );
+  await sweepCrawled(t.db);
+  const kept = await t.db.query<{ minute: number }>(
+    `select extract(minute from sampled_at)::int as minute
+     from crawled_samples where broadcast_id = 'old' order by sampled_at`,
+  );
+  expect(kept.map(({ minute }) => minute)).toEqual([1, 0, 1, 2]);
+  expect(await t.db.query(`select 1 as one from crawled_channels where platform_channel_id in ('80', '7')`)).toEqual([
+    { one: 1 },
+  ]);
+});
+
+test('an erased person leaves no crawled row, and is not read again', async () => {
   const person = { subject: 'twitch:7', kind: 'twitch', id: '7' };
-  const services = { db: t.db } as never;
+  const services = { db: t.db, subject_keys: on.subject_keys } as never;
+  expect(await pageOf('twitch', '7')).toBeDefined();
   expect(await crawledChannelsEraser.names(person, services)).toBe(true);
   await crawledChannelsEraser.erase(person, services);
   expect(await pageOf('twitch', '7')).toBeUndefined();
-  expect(await crawledStreamOf(t.db, 'twitch', 'tw-9')).toBeUndefined();
+  expect(await crawledStreamOf(t.db, 'twitch', 'tw-10')).toBeUndefined();
+  await t.db.query('delete from crawler_reads');
+  await crawl();
+  expect(await pageOf('twitch', '7')).toBeUndefined();
+  expect(await crawledChannelsEraser.names(person, services)).toBe(false);
 });

@@ -77,6 +77,7 @@ const NOTHING_PERSONAL: Readonly<Record<string, readonly string[]>> = {
     'session_row_counts',
     'late_spans',
     'crawler_reads',
+    'erased_channels',
     'lake_files',
     'counted_events',
     'merged_sessions',

@@ -59,6 +59,13 @@ function recent(p: Parameters, table: string, of: Platform | null): string {
        and o.broadcast_id = d.broadcast_id and o.account_id < d.account_id)) counted`;
 }
 
+/** Streams `s` of open crawled channels in the last 30 days; `only` is the parameter of a platform, or of null. */
+const crawled = (only: string): string => `crawled_streams s
+    where s.started_at > now() - interval '${DAYS} days' and ${crawledOpen('s')}
+      and (${only}::text is null or s.platform = ${only})`;
+const CRAWLED_VIEWER_SECS =
+  '(s.viewers::numeric / s.samples * greatest(0, extract(epoch from s.last_seen_at - s.started_at)))';
+
 /** Public channels with a handle. */
 export function browsedChannels(
   db: Queryable,
@@ -79,28 +86,31 @@ export function browsedChannels(
     group by platform, platform_channel_id
     union all
     select s.platform, s.platform_channel_id, 'external_crawler', bool_or(s.ended_at is null), max(s.last_seen_at),
-      round(sum(s.viewers) / 60.0, 1)::double precision, max(s.peak_viewers), count(*)
-    from crawled_streams s
-    where s.started_at > now() - interval '${DAYS} days' and ${crawledOpen('s')}
-      and (${only}::text is null or s.platform = ${only})
-    group by s.platform, s.platform_channel_id`;
+      round(sum(${CRAWLED_VIEWER_SECS}) / 3600, 1)::double precision, max(s.peak_viewers), count(*)
+    from ${crawled(only)} group by s.platform, s.platform_channel_id`;
   return pageOf(db, p, { rows, ties: 'platform, platform_channel_id', ...directory, page });
 }
 
-/** Categories that were streamed. */
+/** Categories that were streamed; a crawled stream counts for its newest. */
 export function gamesOf(
   db: Queryable,
   directory: Directory<(typeof GAME_SORTS)[number]>,
   page: Page,
 ): Promise<{ items: z.output<typeof PublicGame>[]; total: number }> {
   const p = new Parameters();
-  const rows = `select category,
-      round((sum(avg_viewers * duration_secs) / 3600)::numeric, 1)::double precision as hours_watched,
-      max((select t.peak_viewers from public_streams t where t.platform = counted.platform
-        and t.broadcast_id = counted.broadcast_id and t.account_id = counted.account_id)) as peak_viewers,
-      count(distinct (platform, broadcast_id)) as stream_count,
+  const only = p.add(directory.platform);
+  const rows = `select category, round((sum(viewer_secs) / 3600)::numeric, 1)::double precision as hours_watched,
+      max(peak_viewers) as peak_viewers, count(distinct (platform, broadcast_id)) as stream_count,
       count(distinct (platform, platform_channel_id)) as channel_count
-    from ${recent(p, 'public_stream_categories', directory.platform)} group by category`;
+    from (
+      select category, platform, platform_channel_id, broadcast_id, avg_viewers * duration_secs as viewer_secs,
+        (select t.peak_viewers from public_streams t where t.platform = counted.platform
+          and t.broadcast_id = counted.broadcast_id and t.account_id = counted.account_id) as peak_viewers
+      from ${recent(p, 'public_stream_categories', directory.platform)}
+      union all
+      select s.category, s.platform, s.platform_channel_id, s.broadcast_id, ${CRAWLED_VIEWER_SECS}, s.peak_viewers
+      from ${crawled(only)} and s.category is not null) played
+    group by category`;
   return pageOf(db, p, { rows, ties: 'category', ...directory, page });
 }
 
