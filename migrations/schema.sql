@@ -674,6 +674,7 @@ create table chat_minute_counts (
   emotes jsonb,
   constraint chat_minute_counts_pkey PRIMARY KEY (account_id, platform, since, live_chat_id, person_key)
 );
+CREATE INDEX chat_minute_counts_age ON public.chat_minute_counts USING btree (since);
 CREATE INDEX chat_minute_counts_person ON public.chat_minute_counts USING btree (person_key) WHERE (emotes IS NOT NULL);
 
 create table chat_sends (
@@ -759,6 +760,7 @@ create table counted_events (
   counts jsonb not null,
   constraint counted_events_pkey PRIMARY KEY (account_id, id)
 );
+CREATE INDEX counted_events_age ON public.counted_events USING btree (created_at);
 CREATE INDEX counted_events_created ON public.counted_events USING btree (account_id, platform, created_at);
 
 create table crawled_channels (
@@ -1001,6 +1003,24 @@ create table erased_channels (
   hash text not null,
   constraint erased_channels_pkey PRIMARY KEY (hash)
 );
+
+create table erased_shared_messages (
+  id uuid not null,
+  account_id uuid not null,
+  constraint erased_shared_messages_pkey PRIMARY KEY (id)
+);
+CREATE INDEX erased_shared_messages_account ON public.erased_shared_messages USING btree (account_id);
+
+create table erased_uses (
+  account_id uuid not null,
+  platform text not null,
+  since timestamp with time zone not null,
+  live_chat_id text not null,
+  person_key uuid not null,
+  emotes jsonb not null,
+  constraint erased_uses_pkey PRIMARY KEY (account_id, platform, since, live_chat_id, person_key)
+);
+CREATE INDEX erased_uses_age ON public.erased_uses USING btree (since);
 
 create table event_log_counters (
   account_id uuid not null,

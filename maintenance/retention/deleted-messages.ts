@@ -1,5 +1,14 @@
 import { NOBODY } from '../../domain/chat/chat-history';
 
+/** SQL: true where the message of row `of` was said in another channel's room, also where it has been emptied since. */
+export const isFromSharedRoom = (of: string): string => `(${of}.content ->> 'is_shared_chat' is not distinct from 'true'
+  or (${of}.content is null and exists (select from erased_shared_messages x where x.id = ${of}.id)))`;
+/** SQL: begin of the minute of row `of`, or of the broadcast that begins or ends in this minute before it. */
+export const minuteOf = (of: string): string => `greatest(date_trunc('minute', ${of}.created_at), (
+  select max(edge.at) from channel_status o cross join lateral (values (o.started_at), (o.ended_at)) edge (at)
+  where o.account_id = ${of}.account_id and o.platform = ${of}.platform
+    and edge.at between date_trunc('minute', ${of}.created_at) and ${of}.created_at))`;
+
 const KEY = 'account_id, platform, since, live_chat_id, person_key';
 /** Emotes and GIFs of the deleted messages of one minute and person. */
 const EMOTES = `
@@ -22,7 +31,7 @@ export const deletingMessages = (old: string, { are_erased = false } = {}): stri
   with old as (${old}), gone as (
     delete from platform_chat_messages m using old
     where m.account_id = old.account_id and m.platform = old.platform and m.place = old.place
-    returning m.account_id, m.platform, m.created_at, m.live_chat_id, m.person_key, m.content, m.has_emote
+    returning m.id, m.account_id, m.platform, m.created_at, m.live_chat_id, m.person_key, m.content, m.has_emote
   ), counted as (
     insert into chat_message_counts as c (account_id, platform, day, count)
       select account_id, platform, (created_at at time zone 'UTC')::date, -count(*) from gone
@@ -39,7 +48,7 @@ export const deletingMessages = (old: string, { are_erased = false } = {}): stri
       coalesce(g.person_key, '${NOBODY}') as person_key,
       greatest(date_trunc('minute', g.created_at), (select max(e.at) from edges e
         where e.account_id = g.account_id and e.platform = g.platform and e.at <= g.created_at)) as since
-    from gone g where g.content ->> 'is_shared_chat' is distinct from 'true'
+    from gone g where not ${isFromSharedRoom('g')}
   ), emotes as (${are_erased ? `select ${KEY}, null::jsonb as emotes from minutes where false` : EMOTES}
   ), kept as (
     insert into chat_minute_counts as k (${KEY}, count, emotes)

@@ -19,6 +19,8 @@ export const SWEPT_TABLES = [
   'chat_sends',
   'chatters',
   'chat_minute_counts',
+  'erased_uses',
+  'erased_shared_messages',
   'platform_event_logs',
   'event_log_counters',
   'counted_events',

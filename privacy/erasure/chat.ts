@@ -4,6 +4,7 @@ import { TOPICS } from '../../domain/common/records';
 import type { Queryable } from '../../engines/postgres/port';
 import type { RecordEraser } from '../../kernel/eraser';
 import { deletingMessages } from '../../maintenance/retention/deleted-messages';
+import { keepUsesOfMessages, keepUsesOfPersons } from './erased-uses';
 
 const DELETE_MESSAGES = deletingMessages(
   'select account_id, platform, place from platform_chat_messages where id = any($1::uuid[])',
@@ -50,6 +51,7 @@ export const chatLiveEraser: RecordEraser = {
   async erase(tx, records) {
     const own = records.filter(({ subject_erased }) => subject_erased === true);
     const all = records.map(({ id }) => id);
+    await keepUsesOfMessages(tx, all);
     const [gone] = await tx.query<{ count: number }>(DELETE_MESSAGES, [own.map(({ id }) => id)]);
     const emptied = await tx.query(EMPTY_MESSAGES, [all]);
     const acts = await tx.query(EMPTY_ACTS, [all]);
@@ -67,6 +69,7 @@ export async function unname(tx: Queryable, person_keys: readonly string[]): Pro
   await tx.query('delete from platform_user_details where person_key = any($1::uuid[])', [person_keys]);
   const refreshes = 'delete from platform_user_refreshes where person_key = any($1::uuid[]) returning 1 as one';
   const cooldowns = await tx.query(refreshes, [person_keys]);
+  await keepUsesOfPersons(tx, person_keys);
   await tx.query(
     'update chat_minute_counts set emotes = null where person_key = any($1::uuid[]) and emotes is not null',
     [person_keys],

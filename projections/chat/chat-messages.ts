@@ -29,15 +29,20 @@ const COUNT_ERASED = `
       where o.account_id = e.account_id and o.platform = e.platform
         and edge.at between date_trunc('minute', e.created_at) and e.created_at
     )), '', person_key, count(*)
-    from json_to_recordset($1::json) e (account_id uuid, platform text, created_at timestamptz, person_key uuid)
+    from json_to_recordset($1::json) e (id uuid, account_id uuid, platform text, created_at timestamptz,
+      person_key uuid)
+    where not exists (select from erased_shared_messages x where x.id = e.id)
     group by 1, 2, 3, 5 order by 1, 2, 3, 5
   on conflict (account_id, platform, since, live_chat_id, person_key) do update set count = k.count + excluded.count`;
 
-/** Counts the messages of erased persons by minute, as their erasure does with stored ones. */
+/**
+ * Counts the messages of erased persons by minute, as their erasure does with stored ones: without those of other
+ * channels' rooms.
+ */
 export async function countErased(entries: readonly ChatEntry[], tx: Queryable): Promise<void> {
-  const rows = entries.flatMap(({ record, read, account_id, created_at }) =>
+  const rows = entries.flatMap(({ record, read, id, account_id, created_at }) =>
     read === null && isUnreadable(record) && record.subject_erased === true
-      ? [{ account_id, platform: record.platform, created_at, person_key: record.subject_key ?? NOBODY }]
+      ? [{ id, account_id, platform: record.platform, created_at, person_key: record.subject_key ?? NOBODY }]
       : [],
   );
   if (rows.length > 0) await tx.query(COUNT_ERASED, [JSON.stringify(rows)], 'chat-erased-count');

@@ -1,17 +1,11 @@
 import { actAsService } from '../../app/service-calls';
 import { aggregateCacheOf } from '../../app/write-path/aggregate-cache';
-import {
-  figuresOf,
-  type StreamSessionEvent,
-  streamSession,
-  streamSessionStream,
-} from '../../domain/history/stream-sessions';
+import { type StreamSessionEvent, streamSession, streamSessionStream } from '../../domain/history/stream-sessions';
 import type { EventStore } from '../../engines/event-store/port';
 import type { Database } from '../../engines/postgres/port';
 import { DomainError } from '../../kernel/errors';
 import { shownInstant } from '../../lib/time/instants';
 import { isDeleted, KEYS, SERVICE } from './session-claims';
-import { keepLarger } from './kept-figures';
 import { type Bots, bridgedStreams, type CountedStream, countSession } from './session-figures';
 
 export interface Counting {
@@ -49,10 +43,7 @@ export async function finalize(parts: Counting, { id, account_id }: Session): Pr
   if (ended_at === null) return undefined;
   const stream = streamSessionStream(id);
   const { state: before } = await aggregateCacheOf(events).load(streamSession, stream);
-  const figures = keepLarger(
-    before.figures === null ? null : figuresOf(before.figures),
-    await countSession(db, account_id, streams, ended_at, bots),
-  );
+  const figures = await countSession(db, account_id, streams, ended_at, bots);
   const command = { type: 'stream_session:finalize' as const, ended_at, figures };
   const acted = await actAsService(SERVICE, events)(streamSession, stream, command, {
     precondition: (now) => (now.figures === before.figures ? undefined : new CountedMeanwhile(id)),

@@ -150,18 +150,20 @@ const total = (values: readonly number[]): number => values.reduce((sum, value) 
  * The messages of a stream as rows `m`, those deleted by the minute; parameters $1 to $7. A message that names an
  * erased person has no content and no chat any more, and stays in the count.
  */
+const IS_SHARED = `(content ->> 'is_shared_chat' is not distinct from 'true'
+  or (content is null and exists (select from erased_shared_messages x where x.id = platform_chat_messages.id)))`;
 const COLUMNS = 'person_key, content, has_emote, created_at, 1 as messages';
 const ONES = 'account_id = $1 and platform = $2 and created_at >= $5::timestamptz and created_at < $6::timestamptz';
 const MESSAGES = `(
   select ${COLUMNS} from platform_chat_messages
   where ${ONES} and not is_late and place >= $3::bigint and place < $4::bigint
     and (cardinality($7::text[]) = 0 or content is null or live_chat_id = any($7))
-    and content ->> 'is_shared_chat' is distinct from 'true'
+    and not ${IS_SHARED}
   union all
   select ${COLUMNS} from platform_chat_messages
   where ${ONES} and is_late
     and (cardinality($7::text[]) = 0 or content is null or live_chat_id = any($7))
-    and content ->> 'is_shared_chat' is distinct from 'true'
+    and not ${IS_SHARED}
   union all
   select nullif(person_key, '${NOBODY}'), case when emotes is not null then json_build_object('parts', emotes) end,
     emotes is not null, since, count
@@ -173,10 +175,17 @@ const BY_PERSON = `
   from (select person_key, sum(messages)::bigint as count from ${MESSAGES} group by person_key) g
     left join platform_users u on u.account_id = $1 and u.person_key = g.person_key`;
 const NO_BOT = '(m.person_key is null or m.person_key <> all($8::uuid[]))';
+/** Uses of erased messages are of finished sessions alone. */
 const BY_EMOTE = `
   select p ->> 'type' as type, p ->> 'id' as id, coalesce(p ->> 'provider', $2) as provider,
     max(p ->> 'text') as name, max(p ->> 'url') as url, sum(coalesce((p ->> 'count')::bigint, 1))::bigint as count
-  from ${MESSAGES} cross join json_array_elements(m.content -> 'parts') p
+  from (
+    select m.person_key, m.content, m.has_emote from ${MESSAGES}
+    union all
+    select nullif(person_key, '${NOBODY}'), json_build_object('parts', emotes), true
+    from erased_uses where account_id = $1 and platform = $2 and since >= $5::timestamptz and since < $6::timestamptz
+      and (cardinality($7::text[]) = 0 or live_chat_id = '' or live_chat_id = any($7))
+  ) m cross join json_array_elements(m.content -> 'parts') p
   where (m.has_emote or m.content::text like '%"gif"%') and ${NO_BOT} and p ->> 'type' in ('emote', 'gif')
   group by 1, 2, 3`;
 const BY_TIME = `

@@ -9,7 +9,6 @@ import {
 } from '../../domain/history/session-figures';
 import type { LoggedRecord } from '../../engines/records/port';
 import { lateSpans } from '../../services/history/late-records';
-import { keepLarger } from '../../services/history/kept-figures';
 import { fixture } from '../support/webhooks';
 
 const twitch = (name: string) => fixture('twitch', `channel.chat.notification.${name}.event.json`).toString();
@@ -117,18 +116,4 @@ describe('times of late records', () => {
     expect(spansOf(follower(at))).toEqual([]);
     expect(lateSpans('chat-live', [follower(at)], 60_000, NOW)).toHaveLength(1);
   });
-});
-
-test('a later count keeps emotes that an erasure has taken, and adds all else', () => {
-  const uses = (emote_count: number, more = {}) => ({
-    ...{ emote_count, gif_count: 0, top_emotes: [{ id: '25', count: emote_count }], top_gifs: [], ...more },
-  });
-  const figures = (emotes: number, total_messages: number) =>
-    ({
-      ...uses(emotes, { total_messages }),
-      streams: [{ ...uses(emotes, { total_messages }), platform: 'kick', broadcast_id: 'b' }],
-    }) as never;
-  expect(keepLarger(figures(5, 7), figures(3, 8))).toEqual(figures(5, 8));
-  expect(keepLarger(figures(5, 7), figures(6, 8))).toEqual(figures(6, 8));
-  expect(keepLarger(null, figures(3, 8))).toEqual(figures(3, 8));
 });

@@ -6,6 +6,7 @@ import { countSession } from '../../services/history/session-figures';
 import type { Database } from '../../engines/postgres/port';
 import { auditRows, sessionRows } from '../../maintenance/archive/files/read-model-rows';
 import { sweepChat } from '../../maintenance/retention/chat';
+import { chatLiveEraser } from '../../privacy/erasure/chat';
 import { eventLogEraser } from '../../privacy/erasure/events';
 import { replayTopic } from '../../maintenance/archive/replay';
 import { engines, type Engines } from '../support/projections';
@@ -591,10 +592,22 @@ describe('a late broadcast', () => {
     await db.transaction((tx) => eventLogEraser.erase(tx, [{ id: follower.id } as never]));
     await say('51', -493);
     await figures({ total_messages: 3, unique_chatters: 2, emote_count: 2, new_followers: 1 });
+    await say('52', -492, { parts: [emote] });
+    await figures({ total_messages: 4, emote_count: 3 });
+    const written = await db.query<{ id: string; person_key: string }>(
+      `select m.id, m.person_key from platform_chat_messages m join platform_users u using (account_id, person_key)
+       where m.account_id = $1 and u.platform_user_id in ('51', '52') order by u.platform_user_id, m.created_at`,
+      [account_id],
+    );
+    const erased = written.map(({ id, person_key }) => ({ ...{ id, account_id }, subject_key: person_key }));
+    const own = { subject_erased: true } as const;
+    await db.transaction((tx) => chatLiveEraser.erase(tx, erased.map((one) => ({ ...one, ...own })) as never));
+    await say('53', -491, { parts: [emote] });
+    await figures({ total_messages: 5, unique_chatters: 3, emote_count: 4 });
     await db.query('delete from account_limit_overrides where account_id = $1', [account_id]);
     const stored = await on.events.read(`stream-session-${session!.id}`);
     const corrections = stored.filter(({ type }) => type === 'stream_session:corrected');
-    expect(corrections.length).toBeLessThanOrEqual(4);
+    expect(corrections.length).toBeLessThanOrEqual(6);
     await eventually(
       async () => (await db.query('select 1 from late_spans')).length === 0 || undefined,
       'no late record to be left',
@@ -635,7 +648,8 @@ test('a message that names an erased person stays in the counts of its chat', as
     db.query(
       `insert into platform_chat_messages (account_id, platform, place, id, created_at, message, content, live_chat_id,
          is_first, is_paid, has_link, has_emote, is_late)
-       values ($1, 'youtube', $2, $3, $4, '', $5, $6, false, false, false, false, false)`,
+       values ($1, 'youtube', $2, $3, $4, '', $5::text::json, $6, false, false, false,
+         coalesce($5::text like '%"emote"%', false), false)`,
       [account, Date.parse(begin) * 1000 + n, uuid(), begin, content, live_chat_id],
     );
   await say(1, '{}', 'chat');
@@ -645,8 +659,20 @@ test('a message that names an erased person stays in the counts of its chat', as
     ...{ platform: 'youtube', platform_channel_id: 'c', broadcast_id: 'b', title: null, category: null },
     ...{ started_at: begin, ended_at: end, broadcast_ids: ['b'], live_chat_ids: ['chat'] },
   } as const;
-  const figures = await countSession(db, account, [stream as never], end, { ids: [], logins: [] });
-  expect(figures.total_messages).toBe(2);
+  const figures = () => countSession(db, account, [stream as never], end, { ids: [], logins: [] });
+  expect((await figures()).total_messages).toBe(2);
+
+  const emote = { type: 'emote', id: '25', provider: 'twitch', text: 'Kappa', url: null };
+  await say(4, JSON.stringify({ is_shared_chat: true, parts: [emote] }), 'chat');
+  await say(5, JSON.stringify({ parts: [emote] }), 'chat');
+  expect(await figures()).toMatchObject({ total_messages: 3, emote_count: 1 });
+  const named = await db.query<{ id: string }>(
+    'select id from platform_chat_messages where account_id = $1 and content is not null',
+    [account],
+  );
+  await db.transaction((tx) => chatLiveEraser.erase(tx, named.map(({ id }) => ({ id, account_id: account })) as never));
+  // The stream is live: it has no finished session. The emptied message of the other live chat counts as its own.
+  expect(await figures()).toMatchObject({ total_messages: 4, emote_count: 0 });
 });
 
 test('a finished session whose broadcast resumes is corrected after its end', async () => {

@@ -78,6 +78,8 @@ const NOTHING_PERSONAL: Readonly<Record<string, readonly string[]>> = {
     'late_spans',
     'crawler_reads',
     'erased_channels',
+    'erased_shared_messages',
+    'erased_uses',
     'lake_files',
     'counted_events',
     'merged_sessions',
