@@ -27,6 +27,7 @@ import { trimFirstSubscriptions } from '../../ingest/kick/first-subscriptions';
 import { trimParkedWebhooks } from '../../ingest/runtime/parked/parked';
 import { periodic, type JobDeclaration } from '../../kernel/job';
 import { sweepChat } from '../../maintenance/retention/chat';
+import { sweepKeptCounts } from '../../maintenance/retention/kept-counts';
 import { sweepDissolved } from '../../maintenance/retention/dissolved-accounts';
 import { sweepEvents } from '../../maintenance/retention/events';
 import { sweepUploads } from '../../maintenance/retention/upload-sweep';
@@ -78,6 +79,7 @@ export function upkeep(parts: UpkeepParts): JobDeclaration[] {
     every(DAY_MS, 'stream-sample-partitions', () => ensureStreamSamplePartitions(db)),
     every(DAY_MS, 'events-retention', (signal) => sweepEvents(db, signal)),
     every(DAY_MS, 'chat-retention', (signal) => sweepChat(db, signal)),
+    every(DAY_MS, 'kept-counts', (signal) => sweepKeptCounts(db, signal)),
     every(HOUR_MS, 'dissolved-accounts', (signal) => sweepDissolved(db, signal)),
     every(HOUR_MS, 'chat-sends', () => sweepSends(db)),
     every(HOUR_MS, 'bot-command-cooldowns', () => sweepCommandUses(db)),

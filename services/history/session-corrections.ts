@@ -1,5 +1,6 @@
 import { aggregateCacheOf } from '../../app/write-path/aggregate-cache';
 import { streamSession, streamSessionStream } from '../../domain/history/stream-sessions';
+import { KEPT_COUNT_DAYS } from '../../domain/history/kept-counts';
 import type { LateSpan } from './late-records';
 import { KEYS } from './session-claims';
 import { type Counting, finalize, lastEnd, type Session, streamsOf } from './session-ends';
@@ -34,9 +35,9 @@ export async function correctResumed(parts: Counting, isOver: () => boolean): Pr
 type Span = LateSpan & { id: string } & Record<string, unknown>;
 
 /**
- * Counts the finalized sessions in the time of late records again, whatever their age. A span is deleted after the
- * corrections, so that a crash in between repeats counts that change nothing. A session that is not finalized counts
- * all records when it is.
+ * Counts the finalized sessions in the time of late records again, while the counts of deleted rows are kept. A span
+ * is deleted after the corrections, so that a crash in between repeats counts that change nothing. A session that is
+ * not finalized counts all records when it is.
  * @returns the number of corrected sessions
  */
 export async function correctLate(parts: Counting, isOver: () => boolean): Promise<number> {
@@ -74,7 +75,8 @@ const lateSessions = ({ db }: Counting, spans: readonly LateSpan[]): Promise<Ses
     `select distinct s.id, s.account_id
      from unnest($1::uuid[], $2::timestamptz[], $3::timestamptz[]) late (account_id, since, until)
        join stream_sessions s on s.account_id = late.account_id
-         and s.started_at <= late.until and (s.is_live or s.ended_at >= late.since)`,
+         and s.started_at <= late.until and (s.is_live or s.ended_at >= late.since)
+         and s.started_at > now() - interval '${KEPT_COUNT_DAYS} days'`,
     [spans.map(({ account_id }) => account_id), spans.map(({ since }) => since), spans.map(({ until }) => until)],
     'sessions-of-late-records',
   );

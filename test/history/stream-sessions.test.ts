@@ -6,6 +6,7 @@ import { countSession } from '../../services/history/session-figures';
 import type { Database } from '../../engines/postgres/port';
 import { auditRows, sessionRows } from '../../maintenance/archive/files/read-model-rows';
 import { sweepChat } from '../../maintenance/retention/chat';
+import { sweepKeptCounts } from '../../maintenance/retention/kept-counts';
 import { chatLiveEraser } from '../../privacy/erasure/chat';
 import { eventLogEraser } from '../../privacy/erasure/events';
 import { replayTopic } from '../../maintenance/archive/replay';
@@ -673,6 +674,61 @@ test('a message that names an erased person stays in the counts of its chat', as
   await db.transaction((tx) => chatLiveEraser.erase(tx, named.map(({ id }) => ({ id, account_id: account })) as never));
   // The stream is live: it has no finished session. The emptied message of the other live chat counts as its own.
   expect(await figures()).toMatchObject({ total_messages: 4, emote_count: 0 });
+});
+
+test('a live session that is longer than the retention of chat loses no message', async () => {
+  const db = server.database!.db as never as Database;
+  const stream = {
+    ...{ platform: 'kick', platform_channel_id: kick, broadcast_id: kickId(at(115)), title: null, category: null },
+    ...{ started_at: at(115), ended_at: null, broadcast_ids: [kickId(at(115))], live_chat_ids: [] },
+  };
+  const figures = () => countSession(db, account_id, [stream as never], at(125), { ids: [], logins: [] });
+  const say = (minute: number) =>
+    on.records.append(TOPICS.chat_events, [said('61', 'on air', minute, 0, { platform: 'kick' })]);
+  const messages = (wanted: number) =>
+    eventually(async () => (await figures()).total_messages === wanted || undefined, `${wanted} messages`);
+  await say(116);
+  await messages(1);
+  await db.query(
+    `update platform_chat_messages set place = place - 86400000000::bigint * 400
+     where account_id = $1 and created_at = $2`,
+    [account_id, at(116)],
+  );
+  await db.query(
+    `insert into account_limit_overrides (account_id, name, value, set_at)
+     values ($1, 'chat_retention_days', 300, now())`,
+    [account_id],
+  );
+  expect(await sweepChat(db)).toBe(1);
+  await db.query('delete from account_limit_overrides where account_id = $1', [account_id]);
+  await messages(1);
+  await say(117);
+  await messages(2);
+  expect(await figures()).toMatchObject({ unique_chatters: 1, top_chatters: [{ message_count: 2 }] });
+});
+
+test('counts of deleted rows are deleted with the age from which no session is counted again', async () => {
+  const db = server.database!.db as never as Database;
+  const [account, other] = [uuid(), uuid()];
+  const add = (of: string, days: number) =>
+    db.query(
+      `insert into chat_minute_counts (account_id, platform, since, live_chat_id, person_key, count)
+       values ($1, 'kick', now() - $2 * interval '1 day', '', $1, 1)`,
+      [of, days],
+    );
+  for (const days of [399, 402]) await add(account, days);
+  await add(other, 402);
+  await db.query(
+    `insert into stream_sessions (id, account_id, started_at, is_live, titles, platforms, categories)
+     values ($1, $2, now() - interval '403 days', true, '{}', '{}', '{}')`,
+    [uuid(), other],
+  );
+  await sweepKeptCounts(db);
+  const kept = await db.query('select account_id from chat_minute_counts where account_id = any($1)', [
+    [account, other],
+  ]);
+  expect(kept.map(({ account_id: of }) => of).sort()).toEqual([account, other].sort());
+  await db.query('delete from stream_sessions where account_id = $1', [other]);
 });
 
 test('a finished session whose broadcast resumes is corrected after its end', async () => {
