@@ -108,37 +108,41 @@ export function createTries<Services>(deps: TriesDeps<Services>): (held: HeldJob
     const try_ = { held, signal, services };
     let payload: unknown;
     let effect: Effect | void;
+    let may_have_called = false;
     try {
       payload = await payloadOf(one, held);
+      may_have_called = held.interrupted;
       if (held.interrupted) throw unknown(undefined, 'an earlier try was cut off');
       if ((await one.isWanted?.(payload, services)) === false) {
         await held.finish();
         return 'cancelled';
       }
+      if (signal.aborted) throw new NotSent('the time of the try was over before its call');
+      may_have_called = true;
       effect = await unlessLeft(effectOf(one, payload, try_), held.signal);
     } catch (error) {
-      return failed(one, try_, payload, error);
+      return failed(one, { ...try_, may_have_called }, payload, error);
     }
     try {
       return (await finish(one, held, effect)) ? 'done' : 'repeated';
     } catch (error) {
       // The vendor was called: the next attempt calls it again under the same key.
       if (error instanceof JobLost) throw error;
-      return failed(one, try_, payload, one.after_unknown === 'repeat' ? error : unknown(error, NOT_STORED));
+      const failure = one.after_unknown === 'repeat' ? error : unknown(error, NOT_STORED);
+      return failed(one, { ...try_, may_have_called }, payload, failure);
     }
   }
 
   async function failed(
     one: JobDeclaration<Services>,
-    { held, signal, services }: Try<Services>,
+    { held, signal, services, may_have_called }: Try<Services> & { may_have_called: boolean },
     payload: unknown,
     error: unknown,
   ): Promise<Outcome> {
     const text = describe(one, error);
     log.warn({ job: one.name, key: held.key, attempt: held.attempt, error: text }, 'a job failed');
-    // A payload that was not read was not sent.
     const is_known =
-      payload === undefined || (!(error instanceof OutcomeUnknown) && (!signal.aborted || error instanceof NotSent));
+      !may_have_called || (!(error instanceof OutcomeUnknown) && (!signal.aborted || error instanceof NotSent));
     if (!is_known && one.after_unknown === 'park') {
       await held.park(text);
       return 'parked';

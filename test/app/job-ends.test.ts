@@ -108,6 +108,35 @@ describe('a job that ends after an unknown outcome', () => {
     expect([calls, await effects()]).toEqual([2, ['done a']]);
   });
 
+  test.each([
+    ['passes', async () => true],
+    ['fails', () => Promise.reject(new TypeError('no connection'))],
+  ])('is repeated when the time of a try ended before its call and the check of its owner %s', async (_case, late) => {
+    let checks = 0;
+    let calls = 0;
+    const one = called({
+      name: 'asking',
+      after_unknown: 'end',
+      timeout_ms: 200,
+      async isWanted() {
+        checks += 1;
+        if (checks > 1) return true;
+        const over = AbortSignal.timeout(250);
+        await new Promise((resolve) => over.addEventListener('abort', resolve));
+        return late();
+      },
+      async run({ name }) {
+        calls += 1;
+        return note(`done ${name}`);
+      },
+      onUnknown: ({ name }) => note(`unknown ${name}`),
+    });
+    const on = await node([one]);
+    await enqueue(on, one, 'a');
+    await none(on);
+    expect([checks > 1, calls, await effects()]).toEqual([true, 1, ['done a']]);
+  });
+
   test('is not repeated when its process died, even after its time', async () => {
     let calls = 0;
     const one = asking(async () => void (calls += 1));
