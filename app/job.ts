@@ -10,7 +10,7 @@ import type { Act } from './write-path/act';
 import type { Platform } from '../domain/common/vendors';
 import type { PersonalTexts } from '../privacy/subject-keys/port';
 import type { PersonHere } from '../services/chat/person-profiles';
-import type { ModerationRequest, ModerationResult } from '../services/chat/moderate-chat';
+import type { ModerationRequest, ModerationResult } from '../services/chat/moderation-notes';
 import type { AnnouncementRequest, SendRequest, SendResult } from '../services/chat/send-chat';
 import type { ShoutOutRequest } from '../services/chat/shout-out';
 import type { DiscordPostRequest, DiscordPostResult } from '../services/discord/posts';
@@ -26,9 +26,11 @@ export interface ChatCalls {
   /** As `shoutOut`. */
   shoutOut(request: ShoutOutRequest): Promise<ModerationResult>;
   /**
-   * As `moderateChat`, once for the id of the act; `actor` is the service of the audit log (`bot_module:word_filter`).
+   * As `moderateChat`, with `once`; `actor` is the service of the audit log (`bot_module:word_filter`).
    */
   moderate(actor: string, request: ModerationRequest): Promise<ModerationResult>;
+  /** As `noteModeration`: publishes and notes an act that {@link moderate} carried out and could not note. */
+  noteModeration(actor: string, request: ModerationRequest): Promise<boolean>;
   /** Most characters (code points) of a message. */
   maxCharacters(platform: Platform): number;
   /** As `postToDiscord`. */

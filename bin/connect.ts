@@ -18,7 +18,7 @@ const noCall = (): never => {
 };
 const NO_CHATS: ChatCalls = {
   ...{ send: noCall, announce: noCall, shoutOut: noCall, moderate: noCall, postDiscord: noCall },
-  ...{ maxCharacters: noCall, enrich: noCall },
+  ...{ noteModeration: noCall, maxCharacters: noCall, enrich: noCall },
 };
 
 /**

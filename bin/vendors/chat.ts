@@ -4,6 +4,7 @@ import { createYoutubeQuota } from '../../ingest/youtube/quota';
 import { createPersonalTexts } from '../../privacy/subject-keys/texts';
 import { causeOf } from '../../services/chat/causes';
 import { moderateChat } from '../../services/chat/moderate-chat';
+import { noteModeration } from '../../services/chat/moderation-notes';
 import { enrich } from '../../services/chat/person-profiles';
 import { postToDiscord } from '../../services/discord/posts';
 import { createProfileBreakers } from '../../services/chat/profile-breakers';
@@ -34,7 +35,9 @@ export const chatCallsOf = (
     send: (request) => sendChat(services, request),
     announce: (request) => announce(services, request),
     shoutOut: (request) => shoutOut(services, request),
-    moderate: (actor, request) => moderateChat(services, causeOf(services, actor, request.act_id), request),
+    moderate: (actor, request) =>
+      moderateChat(services, causeOf(services, actor, request.act_id), { ...request, once: true }),
+    noteModeration: (actor, request) => noteModeration(services, causeOf(services, actor, request.act_id), request),
     maxCharacters: (platform) => chat.chat.get(platform)!.max_characters,
     postDiscord: (request) => postToDiscord(services, request),
     enrich: (person) => enrich(services, person, false),

@@ -94,7 +94,7 @@ export async function sentHere(
     `select account_id, message_id, (extract(epoch from asked_at) * 1000)::float8 as asked_ms from chat_sends
      where account_id = any($1::text[]::uuid[])
        and (message_id = any($2::text[]) or (message_id is null and status in ('asked', 'unknown')
-         and asked_at > to_timestamp($3::float8 / 1000)))`,
+         and text_hash is not null and asked_at > to_timestamp($3::float8 / 1000)))`,
     [textArray(accounts), textArray(messages.flatMap(({ message_id }) => message_id ?? [])), earliest_ms],
     'sent-here',
   );

@@ -1,24 +1,19 @@
 import { DomainError } from '../../kernel/errors';
 import { ownChannel } from '../connections/own-channel';
 import { identityHasher } from '../identity/identities';
-import { failureOf, type ModerationResult } from './moderate-chat';
+import { failureOf, UNKNOWN } from './moderate-chat';
+import type { ModerationResult } from './moderation-notes';
 import type { SendRequest, SendServices } from './send-chat';
-import { earlierSend, endSend, keepSend } from './sends';
+import { dropSend, earlierSend, endSend, keepSend } from './sends';
 import { speakerFor } from './speakers';
 
 export interface ShoutOutRequest extends Pick<SendRequest, 'account_id' | 'user_id' | 'cause_id' | 'platform'> {
   target_channel_id: string;
 }
 
-const UNKNOWN: ModerationResult = {
-  success: false,
-  details: 'The platform did not answer; it is not known what it did',
-  outcome_unknown: true,
-};
-
 /**
  * Shows another channel in the account's chat, once for a cause. The cause is kept before the call; a repetition calls
- * nothing and answers the stored outcome.
+ * nothing and answers the stored outcome. A passing failure is not kept: a later try calls again.
  * @throws DomainError UNSUPPORTED, CHANNEL_NOT_CONNECTED
  */
 export async function shoutOut(
@@ -43,7 +38,8 @@ export async function shoutOut(
     await speaker.speak((by) => call(by, { channel_id, target_channel_id }));
   } catch (error) {
     const failure = failureOf(error);
-    await endSend(db, { account_id, id }, failure.outcome_unknown ? 'unknown' : 'refused');
+    if (failure.passing) await dropSend(db, { account_id, id });
+    else await endSend(db, { account_id, id }, failure.outcome_unknown ? 'unknown' : 'refused');
     return failure;
   }
   await endSend(db, { account_id, id }, 'sent');

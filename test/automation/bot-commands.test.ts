@@ -551,7 +551,7 @@ describe('lines of a chat', () => {
       'warn: Word filter',
     ]);
     const { db } = server.database!;
-    const kept = 'select status, count(*)::int as n from bot_module_acts group by 1';
+    const kept = 'select status, count(*)::int as n from bot_module_acts group by 1 order by 1';
     expect(await db.query(kept)).toEqual([{ status: 'done', n: 4 }]);
     const audited = await db.query(`select metadata ->> 'actor_id' as actor from domain_events
       where type = 'chat:moderated' order by 1`);
@@ -562,10 +562,17 @@ describe('lines of a chat', () => {
         features: [{ key: 'bot_module:link_protection', enabled }],
       });
     await flag(false);
+    cloud.fail({ path: '/public/v1/chat', status: 'cut' });
+    await say('DARN it', { user_id: 50 });
+    const done = { status: 'done', n: 4 };
+    await eventually(
+      async () => (await db.query(kept)).find(({ status }) => status === 'unknown'),
+      'the unanswered warning',
+    );
     expect((await put('link_protection', { enabled: false })).status).toBe(403);
     await say('evil.com', { user_id: 49 });
     await settled('last');
-    expect(await db.query(kept)).toEqual([{ status: 'done', n: 4 }]);
+    expect(await db.query(kept)).toEqual([done, { status: 'unknown', n: 1 }]);
     await flag(true);
     for (const name of ['link_protection', 'spam_protection', 'word_filter'])
       expect(await remove(`${MODULES}/${name}`)).toBe(204);

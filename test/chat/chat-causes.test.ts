@@ -3,9 +3,14 @@ import { createPrometheusMetrics } from '../../engines/metrics/prometheus';
 import { parseMasterKeys } from '../../privacy/secrets/master-keys';
 import { createSecretBox } from '../../privacy/secrets/box';
 import { chatCallsOf } from '../../bin/vendors/chat';
+import { EngineUnavailable } from '../../kernel/failures';
 import { chatActStream } from '../../domain/chat/chat-acts';
+import type { EffectTools, Enqueued } from '../../kernel/job';
+import type { JobTools } from '../../app/job';
+import { actOnLine, noteModuleAct } from '../../reactors/automation/module-acts';
 import { causeOf } from '../../services/chat/causes';
 import { moderateChat } from '../../services/chat/moderate-chat';
+import { noteModeration } from '../../services/chat/moderation-notes';
 import { announce, sendChat } from '../../services/chat/send-chat';
 import { shoutOut } from '../../services/chat/shout-out';
 import { writeLoginGrant } from '../../services/oauth/login-grants';
@@ -92,14 +97,19 @@ describe('acts in the chat for a cause', () => {
     const query = { from_broadcaster_id: '4711', to_broadcaster_id: '42', moderator_id: '900' };
     expect(cloud.acts).toEqual([{ route: 'POST /helix/chat/shoutouts', owner: '900', query, body: {} }]);
     cloud.fail({ path: '/helix/chat/shoutouts', status: 429, body: { message: 'too soon' } });
+    const limited = { ...request, ...base('d') };
+    expect(await shoutOut(services, limited)).toMatchObject({ success: false, details: 'too soon', passing: true });
+    expect(await shoutOut(services, limited)).toEqual({ success: true });
+    cloud.acts.length = 1;
+    cloud.fail({ path: '/helix/chat/shoutouts', status: 403, body: { message: 'not here' } });
     const refused = { ...request, ...base('b') };
-    expect(await shoutOut(services, refused)).toMatchObject({ success: false, details: 'too soon' });
+    expect(await shoutOut(services, refused)).toMatchObject({ success: false, details: 'not here' });
     expect(await shoutOut(services, refused)).toMatchObject({ success: false, outcome_unknown: false });
     cloud.fail({ path: '/helix/chat/shoutouts', status: 'cut' });
     for (const _ of [1, 2])
       expect(await shoutOut(services, { ...request, ...base('c') })).toMatchObject({ outcome_unknown: true });
     expect(cloud.acts).toHaveLength(1);
-    await expect(shoutOut(services, { ...request, ...base('d'), platform: 'kick' })).rejects.toThrow('UNSUPPORTED');
+    await expect(shoutOut(services, { ...request, ...base('e'), platform: 'kick' })).rejects.toThrow('UNSUPPORTED');
   });
 
   test('an act of a moderator is carried out, published and noted once', async () => {
@@ -109,6 +119,60 @@ describe('acts in the chat for a cause', () => {
       return moderateChat(services, by, { account_id, user_id, platform, act_id, action: 'BAN', ...whom });
     };
     for (const _ of [1, 2]) expect(await ban()).toEqual({ success: true });
+    expect(cloud.acts).toHaveLength(1);
+  });
+
+  test('an act whose record could not be published is published later, without another call', async () => {
+    const { cause_id: act_id, ...by } = cause('late');
+    const whom = { platform_user_id: '7', message_id: null, duration_secs: 60, reason: 'spam', live_chat_id: null };
+    const request = { account_id, user_id, platform, act_id, action: 'TIMEOUT' as const, ...whom };
+    const unavailable = {
+      ...services,
+      records: { append: () => Promise.reject(new EngineUnavailable('the log', new Error('closed'))) },
+    } as unknown as typeof services;
+    await expect(moderateChat(unavailable, by, request)).rejects.toThrow('the log is away');
+    await t.db.query(`update chat_sends set asked_at = asked_at - interval '20 seconds'`);
+    expect(await moderateChat(unavailable, by, { ...request, once: true })).toEqual({ success: true, noted: false });
+    const append = jest.spyOn(on.records, 'append');
+    for (const _ of [1, 2]) expect(await noteModeration(services, by, request)).toBe(true);
+    expect(cloud.acts).toHaveLength(1);
+    expect(await on.events.read(chatActStream(act_id))).toHaveLength(1);
+    expect(append).toHaveBeenCalledTimes(1);
+    const [record] = append.mock.calls[0]![1];
+    expect(Date.parse(record!.received_at) - Date.parse(record!.occurred_at)).toBeGreaterThanOrEqual(20_000);
+  });
+
+  test('a warning of a module whose record could not be published is published by a job of its own', async () => {
+    const append = jest.spyOn(on.records, 'append');
+    append.mockRejectedValueOnce(new EngineUnavailable('the log', new Error('closed')));
+    const chats = { maxCharacters: () => 500, send: async () => ({ sent: true, message_id: 'w-1' }) };
+    const tools = { db: t.db, records: on.records, chats } as unknown as JobTools;
+    const line = {
+      ...{ account_id, module_name: 'word_filter', platform, cause_id: randomUUID(), channel_id: '4711' },
+      ...{ message_id: 'm-1', live_chat_id: null, action: 'warn', wanted: 'warn', timeout_seconds: 600 },
+      ...{ person: 'hash', at_ms: Date.now(), platform_user_id: '7' },
+    } as const;
+    const attempt = { key: line.cause_id, number: 1, signal: new AbortController().signal };
+    const effect = await actOnLine.run(line, attempt, tools);
+    const waiting: Enqueued<unknown>[] = [];
+    const enqueue = async (_job: unknown, ...jobs: Enqueued<unknown>[]) => void waiting.push(...jobs);
+    await t.db.transaction((tx) => effect!(tx, { enqueue } as EffectTools));
+    expect(waiting).toEqual([{ key: line.cause_id, payload: line }]);
+    expect(await noteModuleAct.run(line, attempt, tools)).toBeUndefined();
+    expect(append.mock.calls.at(-1)![1]).toMatchObject([{ type: 'twitch:moderation' }]);
+    await noteModuleAct.run({ ...line, platform_user_id: null }, attempt, tools);
+    expect(append).toHaveBeenCalledTimes(2);
+  });
+
+  test('an act without an answer is made once by a job, and again by a person', async () => {
+    const { cause_id: act_id, ...by } = cause('unanswered');
+    const whom = { platform_user_id: '7', message_id: null, duration_secs: null, reason: null, live_chat_id: null };
+    const request = { account_id, user_id, platform, act_id, action: 'BAN' as const, ...whom };
+    cloud.fail({ path: '/helix/moderation/bans', status: 'cut' });
+    for (const _ of [1, 2])
+      expect(await moderateChat(services, by, { ...request, once: true })).toMatchObject({ outcome_unknown: true });
+    expect(await noteModeration(services, by, request)).toBe(false);
+    expect(await moderateChat(services, by, request)).toEqual({ success: true });
     expect(cloud.acts).toHaveLength(1);
   });
 

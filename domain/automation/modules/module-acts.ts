@@ -43,6 +43,8 @@ export function actOfWarning(number: number): ModuleAction {
 
 /** Name of the job. */
 export const ACT_ON_LINE = 'act-on-chat-line';
+/** Name of the job that publishes an act whose record could not be published at once. */
+export const NOTE_MODULE_ACT = 'note-module-act';
 
 /** A line on which a module acts, as the job carries it. */
 export const ActedLine = {

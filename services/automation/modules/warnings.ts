@@ -7,7 +7,7 @@ import { chatPerson, PLAIN_MODERATION } from '../../../domain/chat/chat-messages
 import { TOPICS } from '../../../domain/common/records';
 import type { Queryable } from '../../../engines/postgres/port';
 import { personOf } from '../../chat/known-people';
-import { actRecord } from '../../chat/moderate-chat';
+import { actRecord } from '../../chat/moderation-notes';
 import type { SendResult } from '../../chat/send-chat';
 
 /** Namespace of the ids of acts; any fixed UUID does. */
