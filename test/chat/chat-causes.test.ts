@@ -4,6 +4,7 @@ import { parseMasterKeys } from '../../privacy/secrets/master-keys';
 import { createSecretBox } from '../../privacy/secrets/box';
 import { chatCallsOf } from '../../bin/vendors/chat';
 import { EngineUnavailable } from '../../kernel/failures';
+import type { ActedLine } from '../../domain/automation/modules/module-acts';
 import { chatActStream } from '../../domain/chat/chat-acts';
 import type { EffectTools, Enqueued } from '../../kernel/job';
 import type { JobTools } from '../../app/job';
@@ -147,11 +148,11 @@ describe('acts in the chat for a cause', () => {
     append.mockRejectedValueOnce(new EngineUnavailable('the log', new Error('closed')));
     const chats = { maxCharacters: () => 500, send: async () => ({ sent: true, message_id: 'w-1' }) };
     const tools = { db: t.db, records: on.records, chats } as unknown as JobTools;
-    const line = {
+    const line: ActedLine = {
       ...{ account_id, module_name: 'word_filter', platform, cause_id: randomUUID(), channel_id: '4711' },
       ...{ message_id: 'm-1', live_chat_id: null, action: 'warn', wanted: 'warn', timeout_seconds: 600 },
       ...{ person: 'hash', at_ms: Date.now(), platform_user_id: '7' },
-    } as const;
+    };
     const attempt = { key: line.cause_id, number: 1, signal: new AbortController().signal };
     const effect = await actOnLine.run(line, attempt, tools);
     const waiting: Enqueued<unknown>[] = [];
