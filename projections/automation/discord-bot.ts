@@ -1,3 +1,4 @@
+import { START_AUTOMATION } from '../../domain/automation/automation-runs';
 import { nameKey } from '../../domain/automation/bot-commands';
 import { isWeaker } from '../../domain/automation/bot-roles';
 import { lineExpiry, LINE_MS } from '../../domain/automation/command-answers';
@@ -7,6 +8,7 @@ import {
   type DiscordUseOfCommand,
   readDiscordCommand,
 } from '../../domain/automation/discord-commands';
+import { onBotCommand } from '../../domain/automation/nodes/triggers';
 import { TOPICS } from '../../domain/common/records';
 import type { Queryable } from '../../engines/postgres/port';
 import type { LoggedRecord } from '../../engines/records/port';
@@ -14,16 +16,20 @@ import type { JobRequest } from '../../kernel/job';
 import { type ApplyMode, projection, topic } from '../../kernel/projection';
 import { holdable } from '../../kernel/texts';
 import { takeUses } from '../../services/automation/command-uses';
-import { commandsNamed } from '../../services/automation/effective-commands';
+import { commandsNamed, type EffectiveCommand } from '../../services/automation/effective-commands';
+import { lineStart } from '../../services/automation/runs/line-starts';
 
-/** Lets the bot answer commands in Discord. Cooldowns and counts are decided as for chats; it has no rows. */
+/**
+ * Lets the bot answer commands in Discord, and commands start automations. Cooldowns and counts are decided as for
+ * chats; it has no rows.
+ */
 export const discordBot = projection({
   name: 'discord-bot',
-  version: 2,
+  version: 3,
   awaited: false,
   from: topic(TOPICS.chat_events),
   tables: [],
-  jobs: [ANSWER_DISCORD_COMMAND],
+  jobs: [ANSWER_DISCORD_COMMAND, START_AUTOMATION],
   async apply(batch: readonly LoggedRecord[], tx: Queryable, mode: ApplyMode) {
     const { enqueue, applied } = mode;
     if (enqueue === undefined || mode.rebuilding || mode.silent) return [];
@@ -72,15 +78,33 @@ async function jobsOf(uses: readonly Use[], tx: Queryable): Promise<JobRequest[]
   const countOf = new Map(allowed.map((use, at) => [use.id, counts[at] ?? null]));
   return known.flatMap((use) => {
     const count = countOf.get(use.id) ?? null;
+    const start = count === null || use.command.automation_id === null ? [] : [startOf(use, use.command.automation_id)];
     // An interaction was acknowledged, so that it needs an answer.
-    if (count === null && use.used.interaction === null) return [];
-    const { id, account_id, at_ms, command, used } = use;
-    const { guild_id, channel_id, message_id, interaction, user_id, user, args } = used;
-    const payload = {
-      ...{ account_id, command_id: command.command_id, cause_id: id, guild_id, channel_id, message_id, count },
-      ...{ application_id: interaction?.application_id ?? null, token: interaction?.token ?? null },
-      ...{ platform_user_id: user_id, user, args },
-    };
-    return [{ name: ANSWER_DISCORD_COMMAND, key: id, payload, expires_at: lineExpiry(at_ms) }];
+    const isAnswered = use.used.interaction !== null || (count !== null && start.length === 0);
+    return isAnswered ? [...start, answerOf(use, count)] : start;
   });
+}
+
+interface KnownUse extends Use {
+  command: EffectiveCommand;
+}
+
+function answerOf({ id, account_id, at_ms, command, used }: KnownUse, count: number | null): JobRequest {
+  const { guild_id, channel_id, message_id, interaction, user_id, user, args } = used;
+  const payload = {
+    ...{ account_id, command_id: command.command_id, cause_id: id, guild_id, channel_id, message_id, count },
+    ...{ application_id: interaction?.application_id ?? null, token: interaction?.token ?? null },
+    ...{ platform_user_id: user_id, user, args },
+  };
+  return { name: ANSWER_DISCORD_COMMAND, key: id, payload, expires_at: lineExpiry(at_ms) };
+}
+
+function startOf({ id, account_id, person, at_ms, used }: KnownUse, automation_id: string): JobRequest {
+  const { channel_id, message_id, user_id, user, role, args } = used;
+  const payload = lineStart({
+    ...{ account_id, automation_id, node_ids: [], trigger: onBotCommand.type, cause_id: id, person, at_ms },
+    ...{ platform: 'discord', platform_user_id: user_id, user, role, args },
+    ...{ channel_id, message_id, live_chat_id: null },
+  });
+  return { name: START_AUTOMATION, key: payload.start_key, payload };
 }

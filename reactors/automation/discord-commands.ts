@@ -12,6 +12,9 @@ import { markUnknown } from '../../services/discord/posts';
 /** Answer of a slash command within a cooldown, or of a stronger role. */
 const NOT_NOW = 'You cannot use this command now.';
 
+/** Answer of a slash command that has no text: it starts an automation. */
+const DONE = 'Done.';
+
 /** Answers a command in the channel of its message, as a reply. */
 export const answerDiscordCommand = job({
   name: ANSWER_DISCORD_COMMAND,
@@ -34,10 +37,11 @@ export const answerDiscordCommand = job({
     const command = await effectiveCommand(db, used);
     const { application_id, token, count } = used;
     const use = { ...used, platform: 'discord', count: count ?? 0 } as const;
-    const response = command?.response ?? '';
-    const text = count === null ? NOT_NOW : await expandedText({ db, texts }, response, use, MAX_POST_CHARACTERS);
-    if (text === '') return;
+    const response = command?.automation_id === null ? (command.response ?? '') : '';
+    const expanded = count === null ? NOT_NOW : await expandedText({ db, texts }, response, use, MAX_POST_CHARACTERS);
     const interaction = application_id === null || token === null ? null : { application_id, token };
+    const text = expanded.trim() === '' && interaction !== null ? DONE : expanded;
+    if (text === '') return;
     const post = { account_id, cause_id, channel_id, text, reply_to: message_id, of_guild: guild_id, interaction };
     const result = await chats.postDiscord(post);
     if (result.sent) return;

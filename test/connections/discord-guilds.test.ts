@@ -264,6 +264,14 @@ describe('commands', () => {
   const answers = () => discord.rest.posted.filter(({ channel_id }) => channel_id === '15');
   const make = (body: object) => owner.send('POST', '/v1/bot-commands', { response_type: 'text', ...body });
 
+  const use = (name: string, token: string, permissions = '1024') =>
+    discord.say('INTERACTION_CREATE', {
+      ...{ type: 2, id: idNow(), token, application_id: '4242', guild_id: GUILD, channel_id: '15' },
+      data: { id: '1', name, type: 1, options: [{ name: 'text', type: 3, value: '@bob' }] },
+      member: { user: { id: '702', username: 'eve', global_name: null }, permissions, roles: [] },
+    });
+  const answerTo = (token: string) => eventually(async () => discord.rest.answers.get(token), `the answer of ${token}`);
+
   beforeAll(async () => {
     discord.rest.channels.get(GUILD)!.push({ id: '15', name: 'talk', type: 0, position: 4 });
     const roles = [
@@ -326,19 +334,35 @@ describe('commands', () => {
       return slash_skipped.includes('bad.name') ? true : undefined;
     }, 'the refused name to be shown');
 
-    const use = (name: string, token: string, permissions = '1024') =>
-      discord.say('INTERACTION_CREATE', {
-        ...{ type: 2, id: idNow(), token, application_id: '4242', guild_id: GUILD, channel_id: '15' },
-        data: { id: '1', name, type: 1, options: [{ name: 'text', type: 3, value: '@bob' }] },
-        member: { user: { id: '702', username: 'eve', global_name: null }, permissions, roles: [] },
-      });
     use('slashed', 'token-1');
     use('mods', 'token-2');
     use('mods', 'token-3', String(1 << 13));
-    const answer = (token: string) => eventually(async () => discord.rest.answers.get(token), `the answer of ${token}`);
-    expect(await answer('token-1')).toEqual(['no']);
-    expect(await answer('token-2')).toEqual(['You cannot use this command now.']);
-    expect(await answer('token-3')).toEqual(['mod']);
+    expect(await answerTo('token-1')).toEqual(['no']);
+    expect(await answerTo('token-2')).toEqual(['You cannot use this command now.']);
+    expect(await answerTo('token-3')).toEqual(['mod']);
     expect(discord.rest.acknowledged.map(({ type }) => type)).toEqual([5, 5, 5]);
+  });
+
+  test('a command starts its automation once for a message or an interaction, which is answered', async () => {
+    const { id } = (await owner.send('POST', '/v1/automations', { name: 'One', enabled: true })).body.data;
+    const nodes = [{ id: randomUUID(), type: 'trigger:bot_command', config: {} }];
+    const graph = { revision: 0, nodes, edges: [] };
+    expect((await owner.send('PUT', `/v1/automations/${id}/graph`, graph)).status).toBe(200);
+    const made_command = await make({ name: 'go', response_type: 'automation', automation_id: id, cooldown_user: 60 });
+    expect(made_command.status).toBe(201);
+    const before = answers().length;
+    write('!go now');
+    write('!go again');
+    use('go', 'token-4');
+    use('go', 'token-5');
+    expect(await answerTo('token-4')).toEqual(['Done.']);
+    expect(await answerTo('token-5')).toEqual(['You cannot use this command now.']);
+    const run = { trigger: 'trigger:bot_command', status: 'succeeded', event_id: null };
+    const runs = await eventually(async () => {
+      const { data } = (await owner.get(`/v1/automations/${id}/runs`)).body;
+      return data.length >= 2 && data.every(({ status }: typeof run) => status === 'succeeded') ? data : undefined;
+    }, 'the end of the runs');
+    expect(runs).toMatchObject([run, run]);
+    expect(answers()).toHaveLength(before);
   });
 });
