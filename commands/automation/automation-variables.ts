@@ -5,10 +5,11 @@ import {
   automationVariablesStream,
   MAX_VARIABLES,
   VARIABLE_TYPES,
+  variableName,
   variableType,
 } from '../../domain/automation/automation-variables';
 import { claimVariable, hasVariable, readVariables } from '../../services/automation/automations/variables';
-import { AutomationVariable, variableName, variableValueInput } from '../../views/automation/automation-variables';
+import { AutomationVariable, variableValueInput } from '../../views/automation/automation-variables';
 
 const guard = [feature('feature:automation'), permission('automations:edit')] as const;
 

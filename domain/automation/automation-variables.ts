@@ -10,6 +10,10 @@ export const VARIABLE_TYPES = ['number', 'text', 'boolean'] as const;
 export type VariableType = (typeof VARIABLE_TYPES)[number];
 export type VariableValue = number | string | boolean;
 
+export const variableName = z
+  .string()
+  .regex(/^[A-Za-z0-9_]{1,50}$/, 'name must have 1 to 50 letters, digits or underscores');
+
 const ids = { account_id: z.uuid(), name: z.string() };
 const audit = { target: ['account', 'account_id'], by: ['name'] } as const;
 

@@ -101,7 +101,11 @@ async function carryOut(payload: StepPayload, tools: JobTools): Promise<Effect |
     if (starts !== undefined)
       await effect_tools.enqueue(startAutomationRun, { key: starts.start_key, payload: starts });
     const taken = typeof output === 'string' ? output : await output(tx);
-    await ending({ status: 'succeeded', output: taken, error: null, ...sealed })(tx, effect_tools);
+    const end =
+      typeof taken === 'string'
+        ? ({ status: 'succeeded', output: taken, error: null } as const)
+        : { ...taken, output: null };
+    await ending({ ...end, ...sealed })(tx, effect_tools);
   };
 }
 

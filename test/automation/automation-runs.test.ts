@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { WebSocket } from 'ws';
+import { Automations, chain } from '../support/automations';
 import { startServer, type TestServer } from '../support/server';
 import { ApiClient, eventually, VendorCloud } from '../support/vendor-cloud';
 import { FakeChatCloud } from '../vendors/chat-cloud';
@@ -27,38 +28,19 @@ afterAll(async () => {
   await server?.dispose();
   await cloud?.close();
 });
-const made: string[] = [];
-beforeEach(() => void (cloud.sent.length = 0));
-afterEach(async () => {
-  for (const id of made.splice(0)) await owner.send('DELETE', `${PATH}/${id}`, undefined);
+let automations: Automations;
+beforeEach(() => {
+  cloud.sent.length = 0;
+  automations = new Automations(owner);
 });
+afterEach(() => automations.drop());
 
 type Config = Record<string, unknown>;
-/** A chain of nodes: types with their configs, each at the default output of the one before. */
-function chain(...types: (readonly [string, Config?] | readonly [string, Config, string])[]) {
-  const nodes = types.map(([type, config = {}]) => ({ id: randomUUID(), type, config }));
-  const edges = nodes.slice(1).map(({ id }, at) => {
-    const output = types[at + 1]?.[2];
-    return { from: nodes[at]!.id, to: id, ...(output !== undefined && { output }) };
-  });
-  return { nodes, edges };
-}
-async function automation(graph: ReturnType<typeof chain>, more: object = {}): Promise<string> {
-  const { id } = (await owner.send('POST', PATH, { name: 'One', enabled: true, ...more })).body.data;
-  made.push(id);
-  const put = await owner.send('PUT', `${PATH}/${id}/graph`, { revision: 0, ...graph });
-  expect(put).toMatchObject({ status: 200 });
-  return id;
-}
-const runsOf = async (id: string, query = '') => (await owner.get(`${PATH}/${id}/runs${query}`)).body.data as any[];
-const ended = (id: string, count = 1) =>
-  eventually(async () => {
-    const runs = await runsOf(id);
-    const open = runs.filter(({ status }) => ['pending', 'running', 'waiting'].includes(status));
-    return runs.length >= count && open.length === 0 ? runs : undefined;
-  }, 'the end of the runs');
+const automation = (graph: ReturnType<typeof chain>, more?: object) => automations.make(graph, more);
+const runsOf = (id: string, query?: string) => automations.runsOf(id, query);
+const ended = (id: string, count?: number) => automations.ended(id, count);
+const run = (id: string, headers?: object) => automations.run(id, headers);
 const lines = () => cloud.sent.map(({ body }) => body['content'] as string);
-const run = (id: string, headers = {}) => owner.send('POST', `${PATH}/${id}/run`, {}, headers);
 const FOLLOW = ['trigger:event', { event_types: ['kick:follower'] }] as const;
 const MANUAL = ['trigger:manual'] as const;
 const say = (message: string) => ['action:send_chat_message', { message, platforms: ['kick'] }] as const;

@@ -1,10 +1,6 @@
 import { z } from 'zod';
 import { MAX_VARIABLE_TEXT, VARIABLE_TYPES } from '../../domain/automation/automation-variables';
 
-export const variableName = z
-  .string()
-  .regex(/^[A-Za-z0-9_]{1,50}$/, 'name must have 1 to 50 letters, digits or underscores');
-
 export const variableValueInput = z
   .union([z.number(), z.string().max(MAX_VARIABLE_TEXT), z.boolean()])
   .describe('Of the type')

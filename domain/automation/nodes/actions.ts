@@ -1,8 +1,6 @@
 import { z } from 'zod';
 import { PLATFORMS } from '../../common/vendors';
-import { action } from './node-type';
-
-const template = z.string().min(1).max(16_384);
+import { action, template } from './node-type';
 
 export const sendChatMessage = action('send_chat_message', {
   summary: 'The bot writes a line into chats.',

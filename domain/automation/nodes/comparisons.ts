@@ -21,7 +21,7 @@ export type Comparison = z.output<typeof comparison>;
 const NUMBER = /^\s*[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?\s*$/i;
 
 /** The number that a value is, or that it writes; undefined for another. */
-function numberOf(value: unknown): number | undefined {
+export function numberOf(value: unknown): number | undefined {
   if (typeof value === 'number') return value;
   return typeof value === 'string' && NUMBER.test(value) ? Number(value) : undefined;
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { MAX_TEMPLATE_BYTES } from '../templates/expand';
 
 export const FAMILIES = ['trigger', 'condition', 'action'] as const;
 export type Family = (typeof FAMILIES)[number];
@@ -10,6 +11,13 @@ export const OUTPUTS = {
   action: ['done', 'failed'],
 } as const satisfies Record<Family, readonly string[]>;
 export type Output = (typeof OUTPUTS)[Family][number];
+
+/** A text with places for values of the run. */
+export const anyTemplate = z
+  .string()
+  .max(MAX_TEMPLATE_BYTES)
+  .refine((text) => Buffer.byteLength(text) <= MAX_TEMPLATE_BYTES, 'a template has at most 16 KiB');
+export const template = anyTemplate.min(1);
 
 /** Things of an account that a config names by their ids. */
 export type ReferenceKind = 'automation' | 'overlay' | 'sound' | 'discord_channel';

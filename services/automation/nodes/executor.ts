@@ -25,11 +25,15 @@ export interface StepWork {
 
 export type StepTools = Pick<JobTools, 'db' | 'chats' | 'records' | 'live' | 'texts' | 'http' | 'log'>;
 
-/** Name of an output, or its decision in the transaction that ends the step. */
-type Output = string | ((tx: Queryable) => Promise<string>);
+export interface Failure {
+  status: 'failed' | 'unknown';
+  error: string;
+}
 
-export type Outcome =
-  { status: 'succeeded'; output: Output; starts?: RunStart } | { status: 'failed' | 'unknown'; error: string };
+/** Name of an output, or the decision in the transaction that ends the step. */
+type Output = string | ((tx: Queryable) => Promise<string | Failure>);
+
+export type Outcome = { status: 'succeeded'; output: Output; starts?: RunStart } | Failure;
 
 /** Carries out the nodes of a type. */
 export interface Executor {
@@ -42,7 +46,7 @@ export interface Executor {
 }
 
 export const done: Outcome = { status: 'succeeded', output: 'done' };
-export const failed = (error: string): Outcome => ({ status: 'failed', error });
+export const failed = (error: string): Failure => ({ status: 'failed', error });
 export const decided = (holds: boolean): Outcome => ({ status: 'succeeded', output: holds ? 'true' : 'false' });
 
 /** Expands all texts of a JSON value. */

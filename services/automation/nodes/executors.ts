@@ -1,9 +1,11 @@
 import * as actions from '../../../domain/automation/nodes/actions';
 import * as conditions from '../../../domain/automation/nodes/conditions';
+import * as variables from '../../../domain/automation/nodes/variables';
 import { sendChatMessage } from './chat-actions';
 import * as deciding from './conditions';
 import { done, type Executor } from './executor';
 import { emitEvent, runAutomation } from './run-actions';
+import { addAmount, writeVariable } from './variable-actions';
 
 const plain: Executor = { input: ({ config }) => ({ ...config }), run: async () => done };
 
@@ -12,6 +14,8 @@ export const EXECUTORS: ReadonlyMap<string, Executor> = new Map<string, Executor
   [actions.sendChatMessage.type, sendChatMessage],
   [actions.emitEvent.type, emitEvent],
   [actions.runAutomation.type, runAutomation],
+  [variables.setVariable.type, writeVariable],
+  [variables.addToVariable.type, addAmount],
   [conditions.compare.type, deciding.compare],
   [conditions.all.type, deciding.all],
   [conditions.any.type, deciding.any],
