@@ -8,7 +8,7 @@ import type { HttpClients } from '../vendors/http/port';
 import type { LiveMessages } from './services';
 import type { Act } from './write-path/act';
 import type { Platform } from '../domain/common/vendors';
-import type { PersonalTexts } from '../privacy/subject-keys/port';
+import type { PersonalTexts, SubjectKeys } from '../privacy/subject-keys/port';
 import type { PersonHere } from '../services/chat/person-profiles';
 import type { ModerationRequest, ModerationResult } from '../services/chat/moderation-notes';
 import type { AnnouncementRequest, SendRequest, SendResult } from '../services/chat/send-chat';
@@ -64,6 +64,8 @@ export interface JobTools {
   webhooks: WebhookCalls;
   /** Opens personal texts of rows. */
   texts: PersonalTexts;
+  /** Keyed hashes, by which links to files are signed. */
+  hashes: Pick<SubjectKeys, 'hashesOf'>;
   log: Logger;
 }
 

@@ -107,6 +107,7 @@ export function openJobs(
     connections,
     chats,
     texts: createPersonalTexts(subject_keys),
+    hashes: subject_keys,
     erase: async (user_id) => void (await eraseUser(erasing, user_id)),
     eraseRows: async (hash) => {
       await eraseWithoutKeys(

@@ -40,13 +40,16 @@ interface Of {
   revision: number;
   now: string;
 }
-export type LayerCommand = Of &
+type SetCommand = Of &
   (
     | { type: 'layers:replace'; layers: readonly (Omit<Layer, 'id'> & { id: string; is_new: boolean })[] }
     | { type: 'layers:patch'; layers: readonly LayerPatch[] }
     /** Layers of a new overlay, copied from another. */
     | { type: 'layers:copy'; layers: readonly Layer[] }
   );
+/** Shows or hides one layer, at any revision. */
+type ShowCommand = Omit<Of, 'revision'> & { type: 'layers:show'; layer_id: string; visible: boolean };
+export type LayerCommand = SetCommand | ShowCommand;
 export type LayerPatch = { id: string } & {
   [Member in 'name' | 'config' | 'visible' | 'sort_order' | 'locked']?: Layer[Member] | undefined;
 };
@@ -67,8 +70,9 @@ export const layers: Decider<Layers, LayerCommand, LayerEvent> = {
   initial: { revision: 0, layers: {} },
   decide(state, command) {
     const { overlay_id, account_id, key, now } = command;
-    if (command.revision !== state.revision) throw new DomainError('STALE_REVISION', { revision: state.revision });
-    const next = nextOf(state, command);
+    if (command.type !== 'layers:show' && command.revision !== state.revision)
+      throw new DomainError('STALE_REVISION', { revision: state.revision });
+    const next = command.type === 'layers:show' ? shownIn(state, command) : nextOf(state, command);
     const all = Object.values(next);
     if (all.length > MAX_LAYERS) throw new DomainError('TOO_MANY_LAYERS');
     const bytes = all.reduce((sum, { config }) => sum + Buffer.byteLength(config), 0);
@@ -87,7 +91,13 @@ export const layers: Decider<Layers, LayerCommand, LayerEvent> = {
   },
 };
 
-function nextOf(state: Layers, command: LayerCommand): Layers['layers'] {
+function shownIn({ layers: all }: Layers, { layer_id: id, visible }: ShowCommand): Layers['layers'] {
+  const known = all[id];
+  if (known === undefined) throw new DomainError('UNKNOWN_LAYER', { id });
+  return { ...all, [id]: { ...known, visible } };
+}
+
+function nextOf(state: Layers, command: SetCommand): Layers['layers'] {
   const seen = new Set<string>();
   for (const { id } of command.layers) {
     if (seen.has(id)) throw new DomainError('REPEATED_LAYER', { id });

@@ -7,6 +7,7 @@ import { PERSONAL_START, RunStart, START_AUTOMATION } from '../../domain/automat
 import { type Effect, type EffectTools, OutcomeUnknown } from '../../kernel/job';
 import type { Queryable } from '../../engines/postgres/port';
 import { writeOutbox } from '../../projections/runtime/outbox/outbox';
+import { beforeCall } from '../../services/automation/called';
 import type { Outcome, StepWork } from '../../services/automation/nodes/executor';
 import { EXECUTORS } from '../../services/automation/nodes/executors';
 import { admit, refuseRun } from '../../services/automation/runs/admission';
@@ -22,12 +23,12 @@ import {
 } from '../../services/automation/runs/progress';
 import { lockAccount, runsWhere } from '../../services/automation/runs/rows';
 import {
-  expanderOf,
   isRunWanted,
   openCause,
   openStep,
   sealCause,
   sealInput,
+  templatesOf,
 } from '../../services/automation/runs/work';
 
 /** Pauses between tries of a step: its calls expire soon. */
@@ -86,14 +87,16 @@ async function carryOut(payload: StepPayload, tools: JobTools): Promise<Effect |
   const executor = EXECUTORS.get(step.type);
   if (node === undefined || executor === undefined)
     return ending({ ...LOST, status: 'failed', error: 'not_available' });
-  const expand = await expanderOf(tools, run, cause, node.config);
+  const { expand, unknownNames } = await templatesOf(tools, run, cause, node.config);
   const work: StepWork = {
     ...{ account_id, automation_id: run.automation_id, run_id, step_id, node_id: node.id, depth: run.depth },
     ...{ persons: run.persons, permissions: run.permissions },
     ...{ event_id: run.event_id, cause, config: node.config, expand, expires_ms: step.expires_ms },
   };
   const input = executor.input(work);
-  const sealed = await sealInput(texts, { subject: cause.subject, step_id, input });
+  const unknown_names = unknownNames();
+  const noted = unknown_names.length === 0 ? input : { ...input, unknown_names };
+  const sealed = await sealInput(texts, { subject: cause.subject, step_id, input: noted });
   const result = await outcomeOf(() => executor.run(work, input, tools), executor.calls === true);
   if (result.status !== 'succeeded') return ending({ ...result, output: null, ...sealed });
   const { output, starts } = result;
@@ -150,9 +153,7 @@ export const callStep = job({
         then,
       ),
     ),
-  async run(payload, _attempt, tools) {
-    return carryOut(payload, tools);
-  },
+  run: (payload, _attempt, tools) => beforeCall(() => carryOut(payload, tools)),
 });
 
 /** Starts a run for a cause, by the bounds of its account. */

@@ -105,6 +105,7 @@ describe('reactors', () => {
           chats: undefined as never,
           texts: undefined as never,
           webhooks: undefined as never,
+          hashes: undefined as never,
         },
       },
       log,

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { WebSocket } from 'ws';
 import { Automations, chain } from '../support/automations';
 import { startServer, type TestServer } from '../support/server';
@@ -186,25 +185,7 @@ test('conditions decide, a cooldown is true once, and automations that start eac
   expect(await ended(called)).toMatchObject([{ status: 'succeeded', depth: 1, trigger: 'trigger:automation' }]);
 });
 
-/** A line of a chat on Kick; returns its id. */
-async function writeLine(
-  content: string,
-  { user_id = 42, message_id = randomUUID() }: { user_id?: number; message_id?: string } = {},
-): Promise<string> {
-  const created_at = new Date().toISOString();
-  const body = {
-    message_id,
-    ...{ broadcaster: { user_id: Number(server.credentials.connections.kick.platform_channel_id) }, content },
-    sender: {
-      ...{ user_id, username: `Name ${user_id}`, channel_slug: `name-${user_id}` },
-      identity: { username_color: '#ffffff', badges: [] },
-    },
-    ...{ emotes: null, created_at },
-  };
-  const posted = await vendors.kick('chat.message.sent', Buffer.from(JSON.stringify(body)), message_id, created_at);
-  expect(posted.status).toBe(200);
-  return message_id;
-}
+const writeLine = (content: string, of?: { user_id?: number; message_id?: string }) => vendors.kickLine(content, of);
 
 test('a command starts its automation once for a line, with its arguments, within its cooldowns', async () => {
   const id = await automation(chain(['trigger:bot_command'], say('{{displayName}} {{args}}|{{arg.1}}|{{target}}')));

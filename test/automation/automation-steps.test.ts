@@ -1,16 +1,42 @@
 import { Automations, chain } from '../support/automations';
+import { Listener } from '../support/listener';
 import { startServer, type TestServer } from '../support/server';
+import { uploadedSound } from '../support/uploaded-sound';
 import { ApiClient, VendorCloud } from '../support/vendor-cloud';
+import { WebhookReceiver } from '../support/webhook-receiver';
+import { FakeChatCloud } from '../vendors/chat-cloud';
 
+const WEB = 'https://app.example';
+let cloud: FakeChatCloud;
+let receiver: WebhookReceiver;
 let server: TestServer;
 let owner: ApiClient;
+let vendors: VendorCloud;
 let automations: Automations;
 beforeAll(async () => {
-  server = await startServer();
+  cloud = await new FakeChatCloud().start();
+  cloud.discord.channels.set('9001', [{ id: '11', name: 'general', type: 0, position: 1 }]);
+  receiver = await new WebhookReceiver().start();
+  const discord = { LUMIO_DISCORD__BOT_TOKEN: 'bot-token' };
+  server = await startServer({ env: { ...cloud.env(), ...discord, LUMIO_HOSTS__WEB: WEB } });
   owner = new ApiClient(server.base_url, server.credentials.access_token);
+  vendors = new VendorCloud(server.base_url, server.credentials);
   automations = new Automations(owner);
+  for (const [platform, id] of [
+    ['kick', '555'],
+    ['twitch', '556'],
+    ['discord', '9001'],
+  ] as const) {
+    const begun = await owner.send('POST', `/v1/connections/oauth/${platform}/start`, { kind: 'bot', return_to: WEB });
+    const { code, state } = cloud.login(begun.body.authorize_url, id);
+    const done = await owner.send('POST', `/v1/connections/oauth/${platform}/exchange`, { code, state });
+    expect(done).toMatchObject({ status: 200 });
+  }
 });
-afterAll(() => server?.dispose());
+afterAll(async () => {
+  await server?.dispose();
+  await Promise.all([receiver?.close(), cloud?.close()]);
+});
 afterEach(() => automations.drop());
 
 const variables = async () =>
@@ -19,6 +45,8 @@ const variables = async () =>
   );
 const set = (name: string, value: unknown) => ['action:set_variable', { name, value }] as const;
 const add = (name: string, amount: unknown) => ['action:add_to_variable', { name, amount }] as const;
+
+const FOLLOW = ['trigger:event', { event_types: ['kick:follower'] }] as const;
 
 test('steps set variables and add to them, and fail on other types', async () => {
   const { steps } = await automations.walk(
@@ -41,11 +69,10 @@ test('steps set variables and add to them, and fail on other types', async () =>
 });
 
 test('a text about the person of the cause is sealed in its row', async () => {
-  const FOLLOW = ['trigger:event', { event_types: ['kick:follower'] }] as const;
   const id = await automations.make(
     chain(FOLLOW, set('last', '{{displayName}}'), set('kept', 'a text'), set('number', '7')),
   );
-  await new VendorCloud(server.base_url, server.credentials).kickFollow(73);
+  await vendors.kickFollow(73);
   await automations.ended(id);
   expect(await variables()).toMatchObject({ last: 'viewer_73', kept: 'a text', number: 7 });
   const rows = await server.database!.db.query(
@@ -70,4 +97,96 @@ test.each([
   expect(put).toMatchObject({ status: 400, body: { error: 'VALIDATION_ERROR' } });
   expect(put.body.message).toContain(`node ${graph.nodes[1]!.id}: config.${member}`);
   await owner.send('DELETE', `/v1/automations/${id}`, undefined);
+});
+
+test('unknown names are noted in the step', async () => {
+  const { steps } = await automations.walk(set('a', '{{nobody}}|{{var.nothing}}|{{platform}}'), set('b', 'x'));
+  expect(steps[0].input).toMatchObject({ value: '||', unknown_names: ['nobody', 'var.nothing', 'platform'] });
+  expect(steps[1].input).toEqual({ name: 'b', value: 'x' });
+});
+
+test('a step sends a signed webhook once, with values encoded for their place', async () => {
+  const emitted = (type: string) => ['trigger:event', { event_types: [type] }] as const;
+  const url = `${receiver.url}/{{event.raw.text}}?q={{event.raw.text}}`;
+  const body = '{"text":"{{event.raw.text}}","number":12345678901234567890}';
+  const id = await automations.make(
+    chain(emitted('my:hook'), ['action:send_webhook', { url, body }], ['action:send_webhook', { url: receiver.url }]),
+  );
+  const { secret } = (await owner.send('POST', `/v1/automations/${id}/rotate-webhook-secret`, {})).body.data;
+  const raw = { text: 'a"b\n&c/{{platform}}' };
+  expect((await owner.send('POST', '/v1/events/emit', { event_type: 'my:hook', raw })).status).toBeLessThan(300);
+  const [run] = await automations.ended(id);
+  expect(run).toMatchObject({ status: 'succeeded' });
+  expect(receiver.received).toHaveLength(2);
+  const [filled, event] = receiver.received.splice(0);
+  const part = encodeURIComponent(raw.text);
+  expect(filled).toMatchObject({
+    path: `/hook/${part}?q=${part}`,
+    body: body.replace(/{{.*}}/, 'a\\"b\\n&c/{{platform}}'),
+  });
+  expect(JSON.parse(event!.body)).toMatchObject({ id: run.event_id, type: 'my:hook', raw });
+  for (const one of [filled!, event!]) expect(receiver.signatureOf(one, secret)).toBe(one.headers['webhook-signature']);
+  expect(new Set([filled, event].map((one) => one!.headers['webhook-id'])).size).toBe(2);
+  const failing = async (webhook: Record<string, unknown>) =>
+    (await automations.walk(['action:send_webhook', webhook])).run;
+  receiver.status = 302;
+  expect(await failing({ url: receiver.url })).toMatchObject({ status: 'failed', error: 'redirected' });
+  receiver.status = 'cut';
+  expect(await failing({ url: receiver.url })).toMatchObject({ status: 'unknown', error: 'no_answer' });
+  receiver.status = 200;
+  await automations.walk(set('long', 'x'.repeat(500)));
+  const long = `["${'{{var.long}}'.repeat(200)}"]`;
+  expect(await failing({ url: receiver.url, body: long })).toMatchObject({ error: 'body_too_large' });
+  expect(receiver.received).toHaveLength(2);
+});
+
+test('a step posts into a channel of the own Discord server alone', async () => {
+  const post = (channel_id: string, message = 'News {{var.x}}@everyone') =>
+    ['action:send_discord_message', { channel_id, message }] as const;
+  expect((await automations.walk(post('11'))).run).toMatchObject({ status: 'succeeded' });
+  expect(cloud.discord.posted).toMatchObject([{ channel_id: '11', content: 'News @everyone' }]);
+  expect((await automations.walk(post('11', '{{var.x}}'))).run).toMatchObject({ error: 'empty_message' });
+  cloud.fail({ path: '/api/v10/channels/11/messages', status: 'cut' });
+  expect((await automations.walk(post('11'))).run).toMatchObject({ status: 'unknown', error: 'no_answer' });
+  expect(cloud.discord.posted).toHaveLength(1);
+});
+
+test('a step moderates the author of the cause, and shows the channel of a person', async () => {
+  const id = await automations.make(chain(['trigger:bot_command'], ['action:moderate', { action: 'delete' }]));
+  const command = { name: 'bye', response_type: 'automation', automation_id: id };
+  const path = `/v1/bot-commands/${(await owner.send('POST', '/v1/bot-commands', command)).body.data.id}`;
+  const message_id = await vendors.kickLine('!bye');
+  expect(await automations.ended(id)).toMatchObject([{ status: 'succeeded' }]);
+  expect(cloud.acts.splice(0)).toMatchObject([{ route: `DELETE /public/v1/chat/${message_id}` }]);
+  await owner.send('DELETE', path, undefined);
+  expect((await automations.walk(['action:moderate', { action: 'ban' }])).run).toMatchObject({ error: 'no_author' });
+  const shout = (user: string) => ['action:shout_out', { user }] as const;
+  expect((await automations.walk(shout('@4242'))).run).toMatchObject({ status: 'succeeded' });
+  expect(cloud.acts.splice(0)).toMatchObject([
+    { route: 'POST /helix/chat/shoutouts', query: { to_broadcaster_id: '4242' } },
+  ]);
+  expect((await automations.walk(shout('nobody'))).run).toMatchObject({ error: 'person_not_found' });
+  expect(cloud.acts).toEqual([]);
+  const log = (await owner.get('/v1/account/audit-log?action=chat:moderated')).body.data;
+  expect(log).toMatchObject([{ action: 'chat:moderated' }]);
+});
+
+test('a step plays a sound and shows a layer of the account', async () => {
+  const { account_id, access_token } = server.credentials;
+  const sounds = await Listener.to(server.ws_url, access_token, `sounds:${account_id}`);
+  const sound_id = await uploadedSound(server.base_url, access_token);
+  const play = ['action:play_sound', { sound_id, volume: 0.5 }] as const;
+  expect((await automations.walk(play)).run).toMatchObject({ status: 'succeeded' });
+  const played = await sounds.next(({ event_type }) => event_type === 'sound:play');
+  expect(played['data']).toMatchObject({ sound_id, volume: 0.5, target: null });
+  expect((await fetch(`${server.base_url}${played['data'].url}`)).status).toBe(200);
+  sounds.close();
+  const overlay_id = (await owner.send('POST', '/v1/overlays', { name: 'One' })).body.data.id;
+  const layers = { revision: 0, layers: [{ type: 'text', visible: false }] };
+  const put = await owner.send('PUT', `/v1/overlays/${overlay_id}/layers`, layers);
+  const layer_id = put.body.data.layers[0].id;
+  const show = (visible: boolean) => ['action:set_layer', { overlay_id, layer_id, visible }] as const;
+  expect((await automations.walk(show(true), show(true))).run).toMatchObject({ status: 'succeeded' });
+  const shown = (await owner.get(`/v1/overlays/${overlay_id}/layers`)).body.data;
+  expect(shown).toMatchObject({ layers: [{ id: layer_id, visible: true }] });
 });

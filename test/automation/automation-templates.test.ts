@@ -19,7 +19,7 @@ import { createSubjectKeys } from '../../privacy/subject-keys/postgres';
 import { createPersonalTexts } from '../../privacy/subject-keys/texts';
 import { templateContext } from '../../services/automation/automations/template-context';
 import { setVariable } from '../../services/automation/automations/variables';
-import { expanderOf } from '../../services/automation/runs/work';
+import { templatesOf } from '../../services/automation/runs/work';
 import { testDatabase } from '../support/database';
 import { ownerAndStranger, sharedServer } from '../support/shared-server';
 
@@ -174,13 +174,15 @@ test('names and permissions of a template are read on both protocols', async () 
 });
 
 test('a step reads the groups that its run may read, without control characters', async () => {
-  const { db } = await testDatabase();
+  const t = await testDatabase();
+  const { db } = t;
   const master_keys = parseMasterKeys(`test:${Buffer.alloc(32, 7).toString('base64')}`);
   const texts = createPersonalTexts(createSubjectKeys({ db, master_keys }));
   const cause = { ...NO_CAUSE, platform: 'twitch', author: { id: '1', name: 'A\n{{platform}}', role: 'everyone' } };
   const config = { message: '{{displayName}}|{{time.date}}|{{constructor}}' };
   const textFor = async (permissions: string[] | null) =>
-    (await expanderOf({ db, texts }, { account_id: randomUUID(), permissions }, cause, config))(config.message);
+    (await templatesOf({ db, texts }, { account_id: randomUUID(), permissions }, cause, config)).expand(config.message);
   expect(await textFor(null)).toMatch(/^A \{\{platform\}\}\|\d{4}-\d\d-\d\d\|$/);
   expect(await textFor([])).toMatch(/^\|\d{4}-\d\d-\d\d\|$/);
+  await t.drop();
 });

@@ -39,6 +39,20 @@ export class VendorCloud {
     return this.kick('channel.followed', body, message_id, at);
   }
 
+  /** A line in the chat of the channel on Kick; returns its id. */
+  async kickLine(content: string, { user_id = 42, message_id = randomUUID() as string } = {}): Promise<string> {
+    const at = new Date().toISOString();
+    const identity = { username_color: '#ffffff', badges: [] };
+    const body = {
+      ...{ message_id, content, emotes: null, created_at: at },
+      broadcaster: { user_id: Number(this.credentials.connections.kick.platform_channel_id) },
+      sender: { user_id, username: `Name ${user_id}`, channel_slug: `name-${user_id}`, identity },
+    };
+    const posted = await this.kick('chat.message.sent', Buffer.from(JSON.stringify(body)), message_id, at);
+    if (posted.status !== 200) throw new Error(`a line on Kick: ${posted.status}`);
+    return message_id;
+  }
+
   kick(type: string, body: Buffer, message_id: string = randomUUID(), at = new Date().toISOString()): Promise<Posted> {
     const headers = kickHeaders(body, type, message_id, at, this.kick_key);
     const { kick_subscription } = this;

@@ -1,9 +1,10 @@
 import type { JobTools } from '../../../app/job';
 import type { RunCause, RunStart } from '../../../domain/automation/automation-runs';
+import type { TemplateEncoding } from '../../../domain/automation/templates/expand';
 import type { Queryable } from '../../../engines/postgres/port';
 
-/** Replaces the places of a template by values without control characters. */
-export type Expand = (template: string) => string;
+/** Replaces the places of a template by values, encoded for their place: by default without control characters. */
+export type Expand = (template: string, encode?: TemplateEncoding) => string;
 
 /** A step at work. */
 export interface StepWork {
@@ -23,7 +24,7 @@ export interface StepWork {
   expires_ms: number;
 }
 
-export type StepTools = Pick<JobTools, 'db' | 'chats' | 'records' | 'live' | 'texts' | 'http' | 'log'>;
+export type StepTools = Pick<JobTools, 'db' | 'act' | 'chats' | 'records' | 'live' | 'texts' | 'webhooks' | 'hashes'>;
 
 export interface Failure {
   status: 'failed' | 'unknown';
@@ -50,9 +51,9 @@ export const failed = (error: string): Failure => ({ status: 'failed', error });
 export const decided = (holds: boolean): Outcome => ({ status: 'succeeded', output: holds ? 'true' : 'false' });
 
 /** Expands all texts of a JSON value. */
-export function expanded(value: unknown, expand: Expand): unknown {
-  if (typeof value === 'string') return expand(value);
-  if (Array.isArray(value)) return value.map((one) => expanded(one, expand));
+export function expanded(value: unknown, expand: Expand, encode?: TemplateEncoding): unknown {
+  if (typeof value === 'string') return expand(value, encode);
+  if (Array.isArray(value)) return value.map((one) => expanded(one, expand, encode));
   if (typeof value !== 'object' || value === null) return value;
-  return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, expanded(one, expand)]));
+  return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, expanded(one, expand, encode)]));
 }

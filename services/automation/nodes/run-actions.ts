@@ -1,6 +1,7 @@
 import { v5 } from 'uuid';
 import { MAX_DEPTH } from '../../../domain/automation/automation-runs';
 import { onAutomation } from '../../../domain/automation/nodes/triggers';
+import type { TemplateEncoding } from '../../../domain/automation/templates/expand';
 import { TOPICS } from '../../../domain/common/records';
 import { startable } from '../runs/startable';
 import { done, type Executor, expanded, failed } from './executor';
@@ -9,9 +10,12 @@ import { done, type Executor, expanded, failed } from './executor';
 const EVENTS = '3a5c1c9e-7f27-4d8b-8a3f-0f5e9a4f1d52';
 const RUNS = 'c2f0a8f4-54a7-4b5e-9f0f-6c1f2c7d9b13';
 
+/** Values of a JSON document that is written afterwards. */
+const asGiven: TemplateEncoding = (value) => value;
+
 /** Emits an event once for a step, about the person of the cause. */
 export const emitEvent: Executor = {
-  input: ({ config, expand }) => ({ event_type: config.event_type, raw: expanded(config.raw, expand) }),
+  input: ({ config, expand }) => ({ event_type: config.event_type, raw: expanded(config.raw, expand, asGiven) }),
   async run({ account_id, run_id, step_id, depth, cause }, { event_type, raw }, { records }) {
     const now = new Date().toISOString();
     const type = event_type as string;

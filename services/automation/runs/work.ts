@@ -78,13 +78,20 @@ export const openInput = (
 ): Promise<string | null> =>
   key_id === null ? Promise.resolve(input) : texts.open({ key_id, sealed: input }, inputContext(id));
 
-/** Expands the templates of a config; values have no control characters, and filtered words in values are masked. */
-export async function expanderOf(
+/** Templates of a step. */
+export interface StepTemplates {
+  expand: Expand;
+  /** Names without a value that the expanded templates had, each once. */
+  unknownNames(): string[];
+}
+
+/** Expands the templates of a config; filtered words in values are masked. */
+export async function templatesOf(
   services: Pick<JobTools, 'db' | 'texts'>,
   run: { account_id: string; permissions: readonly string[] | null },
   cause: RunCause,
   config: object,
-): Promise<Expand> {
+): Promise<StepTemplates> {
   const permissions = run.permissions === null ? null : new Set(run.permissions);
   const values = await templateContext(
     services,
@@ -92,7 +99,15 @@ export async function expanderOf(
     textsOf(config),
   );
   const mask = await maskOf(services.db, run.account_id);
-  return (template) => expandTemplate(template, values, (value) => mask(asPlainText(value)), randomInt).text;
+  const names = new Set<string>();
+  return {
+    unknownNames: () => [...names],
+    expand(template, encode = asPlainText) {
+      const { text, unknown } = expandTemplate(template, values, (value) => encode(mask(value)), randomInt);
+      for (const name of unknown) names.add(name);
+      return text;
+    },
+  };
 }
 
 function textsOf(value: unknown): string[] {
