@@ -1,8 +1,8 @@
 import { z } from 'zod';
+import { automationDescriptionInput, automationNameInput } from '../../app/automation-input';
 import { command, conflict, del, feature, invalid, notFound, patch, permission, post, put } from '../../app/operation';
 import type { Refuse } from '../../app/operation';
-import type { Services } from '../../app/services';
-import { GraphEdge, GraphNode, type Graph, graphProblem } from '../../domain/automation/automation-graphs';
+import { GraphEdge, GraphNode, type Graph, withOutputs } from '../../domain/automation/automation-graphs';
 import { MAX_AUTOMATIONS } from '../../domain/automation/automation-counts';
 import {
   automation,
@@ -11,9 +11,8 @@ import {
   automationStream,
   SECOND_RUNS,
 } from '../../domain/automation/automations';
-import { NODE_TYPES } from '../../domain/automation/node-types';
 import { automationCountWrites } from '../../services/automation/automations/automation-counts';
-import { missingReference } from '../../services/automation/automations/references';
+import { graphProblemOf } from '../../services/automation/automations/graph-problems';
 import { Automation, shownAutomation } from '../../views/automation/automations';
 
 const AUTOMATION = feature('feature:automation');
@@ -21,10 +20,8 @@ const NOT_FOUND = { AUTOMATION_NOT_FOUND: notFound('Automation not found') };
 const INCOMPLETE = { AUTOMATION_INCOMPLETE: invalid('These nodes are incomplete: {nodes}') };
 const BAD_GRAPH = { BAD_GRAPH: invalid('{problem}') };
 
-const name = z.string().trim().min(1, 'name must be 1 to 100 characters').max(100, 'name must be 1 to 100 characters');
-const description = z.string().trim().max(500);
 const changes = {
-  description: description.nullish(),
+  description: automationDescriptionInput.nullish(),
   enabled: z.boolean().nullish().describe('Default false'),
   second_run: z.enum(SECOND_RUNS).nullish().describe('Default `parallel`'),
 };
@@ -39,7 +36,7 @@ export const createAutomation = command({
   rest: post('/v1/automations', { status: 201, location: ({ id }: Automation) => `/v1/automations/${id}` }),
   graphql: { argument: 'input' },
   guard: [AUTOMATION, permission('automations:create')],
-  input: z.object({ name, ...changes }).meta({ id: 'CreateAutomationInput' }),
+  input: z.object({ name: automationNameInput, ...changes }).meta({ id: 'CreateAutomationInput' }),
   output: Automation,
   errors: { TOO_MANY_AUTOMATIONS: conflict(`An account has at most ${MAX_AUTOMATIONS} automations`) },
   async run({ input, caller: { account_id }, context, act, newId }, { events }) {
@@ -64,7 +61,9 @@ export const updateAutomation = command({
   rest: patch('/v1/automations/{id}'),
   graphql: { argument: 'input', flat_arguments: ['id'] },
   guard: [AUTOMATION, permission('automations:edit')],
-  input: z.object({ id: z.uuid(), name: name.nullish(), ...changes }).meta({ id: 'UpdateAutomationInput' }),
+  input: z
+    .object({ id: z.uuid(), name: automationNameInput.nullish(), ...changes })
+    .meta({ id: 'UpdateAutomationInput' }),
   output: Automation,
   errors: { ...NOT_FOUND, ...INCOMPLETE },
   async run({ input, caller: { account_id }, act, refuse }) {
@@ -118,26 +117,8 @@ function graphOf({ nodes, edges }: GraphInput): Graph {
     ...(typeof x === 'number' && { x }),
     ...(typeof y === 'number' && { y }),
   }));
-  const types = new Map(lower.map(({ id, type }) => [id, NODE_TYPES.get(type)]));
-  return {
-    nodes: lower,
-    edges: edges.map(({ from, to, output }) => ({
-      ...{ from: from.toLowerCase(), to: to.toLowerCase() },
-      output: output ?? types.get(from.toLowerCase())?.outputs[0] ?? '',
-    })),
-  };
-}
-
-/** Problem of a graph, or of the things of the account that it names; null without one. */
-async function problemOf(
-  { db, settings }: Pick<Services, 'db' | 'settings'>,
-  account_id: string,
-  graph: Graph,
-): Promise<string | null> {
-  const problem = graphProblem(graph, { allow_loopback: settings.outgoing.allow_loopback });
-  if (problem !== null) return problem;
-  const missing = await missingReference(db, account_id, graph);
-  return missing === undefined ? null : `node ${missing.node_id}: the account has no ${missing.kind} ${missing.id}`;
+  const lowerEdges = edges.map((edge) => ({ ...edge, from: edge.from.toLowerCase(), to: edge.to.toLowerCase() }));
+  return { nodes: lower, edges: withOutputs(lower, lowerEdges) };
 }
 
 export const replaceAutomationGraph = command({
@@ -159,7 +140,7 @@ export const replaceAutomationGraph = command({
   async run({ input: { id, revision, ...input }, caller: { account_id }, act, refuse }, services) {
     const graph = graphOf(input);
     const precondition = ownedBy(account_id, refuse);
-    const problem = await problemOf(services, account_id, graph);
+    const problem = await graphProblemOf(services, account_id, graph);
     const { state } = await act(
       automation,
       automationStream(id),

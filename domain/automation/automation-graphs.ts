@@ -31,10 +31,19 @@ export interface Graph {
 }
 export const EMPTY_GRAPH: Graph = { nodes: [], edges: [] };
 
+/** Edges with their outputs; the default is the first one of the node at which an edge begins. */
+export function withOutputs<Edge extends { from: string; to: string; output?: string | null | undefined }>(
+  nodes: readonly Pick<GraphNode, 'id' | 'type'>[],
+  edges: readonly Edge[],
+): GraphEdge[] {
+  const types = new Map(nodes.map(({ id, type }) => [id, NODE_TYPES.get(type)]));
+  return edges.map(({ from, to, output }) => ({ from, to, output: output ?? types.get(from)?.outputs[0] ?? '' }));
+}
+
 /** Problem of a graph, in words that name the id of the node. */
 export type GraphProblem = string;
 
-interface CheckOptions {
+export interface CheckOptions {
   /** Accepts nodes without the members that exports leave out. */
   may_lack?: boolean;
   /** Accepts addresses of this machine and of private networks. */

@@ -110,6 +110,93 @@ test('a problem of a graph names its node, and changes nothing', async () => {
 
 const HIDDEN_MEMBER = JSON.stringify(bodyOf(graph('action:wait', { seconds: 1 }))).replace('{}', '{"__proto__":{}}');
 
+test('an export imports into another account, disabled, without ids and addresses', async () => {
+  const { id } = await make({ name: 'Out', description: 'Shared', second_run: 'skip' });
+  const [trigger, wait, call, start] = [randomUUID(), randomUUID(), randomUUID(), randomUUID()];
+  const nodes = [
+    { id: trigger, type: 'trigger:manual', config: {} },
+    { id: wait, type: 'action:wait', config: { seconds: 3 }, x: 1, y: 2 },
+    {
+      id: call,
+      type: 'action:send_webhook',
+      config: { url: 'https://example.com/secret', body: '{"a":"{{platform}}"}' },
+    },
+    { id: start, type: 'action:run_automation', config: { automation_id: id } },
+  ];
+  const edges = [
+    { from: trigger, to: wait },
+    { from: wait, to: call, output: 'done' },
+    { from: call, to: start, output: 'failed' },
+  ];
+  expect((await put(id, { revision: 0, nodes, edges })).status).toBe(200);
+  const exported = await owner.get(`${PATH}/${id}/export`);
+  expect(exported.body).toEqual({
+    ...{ format: 'lumio:automation', version: 1, name: 'Out', description: 'Shared', second_run: 'skip' },
+    nodes: [
+      { id: '1', type: 'trigger:manual', config: {} },
+      { id: '2', type: 'action:wait', config: { seconds: 3 }, x: 1, y: 2 },
+      { id: '3', type: 'action:send_webhook', config: { body: '{"a":"{{platform}}"}' } },
+      { id: '4', type: 'action:run_automation', config: {} },
+    ],
+    edges: [
+      { from: '1', to: '2', output: 'next' },
+      { from: '2', to: '3', output: 'done' },
+      { from: '3', to: '4', output: 'failed' },
+    ],
+  });
+  const take = () => stranger.send('POST', `${PATH}/import`, exported.body, { 'idempotency-key': 'import' });
+  const [taken, again] = [await take(), await take()];
+  expect(taken).toMatchObject({
+    status: 201,
+    body: {
+      data: { name: 'Out', enabled: false, second_run: 'skip', revision: 0, edges: [{ output: 'next' }, {}, {}] },
+    },
+  });
+  expect(again.body).toEqual(taken.body);
+  const copy = taken.body.data;
+  expect((await stranger.get(`${PATH}/${copy.id}/export`)).body).toEqual(exported.body);
+  const refused = await patch(copy.id, { enabled: true }, stranger);
+  expect(refused).toMatchObject({ status: 400, body: { error: 'VALIDATION_ERROR' } });
+  for (const at of [2, 3]) expect(refused.body.message).toContain(copy.nodes[at].id);
+  expect((await stranger.get(`${PATH}/${copy.id}`)).body.data.enabled).toBe(false);
+  const both = await owner.gql(`{ automationExport(id: "${id}") { format version edges { from to } } }`);
+  expect(both.data.automationExport).toMatchObject({
+    format: 'lumio:automation',
+    version: 1,
+    edges: [{ from: '1' }, {}, {}],
+  });
+  expect((await stranger.get(`${PATH}/${id}/export`)).status).toBe(404);
+});
+
+test('a document with a problem is refused by the id of its node, and makes nothing', async () => {
+  const of = { format: 'lumio:automation', version: 1, name: 'In', description: null };
+  const nodes = [{ id: 'begin', type: 'trigger:manual', config: {} }];
+  const next = (type: string, config: object, id = 'next') => [...nodes, { id, type, config }];
+  const edges = [{ from: 'begin', to: 'next' }];
+  const own = (await make({ name: 'Own' })).id as string;
+  for (const [body, named] of [
+    [{ ...of, nodes, edges }, 'next'],
+    [{ ...of, nodes: next('action:wait', {}), edges }, 'next'],
+    [{ ...of, nodes: next('action:wait', { seconds: 1 }, 'begin'), edges: [] }, 'begin'],
+    [{ ...of, nodes: next('action:wait', { seconds: 1 }), edges: [] }, 'next'],
+    [{ ...of, nodes: next('action:run_automation', { automation_id: own }), edges }, 'next'],
+    [{ ...of, nodes: next('action:send_webhook', { url: 'http://10.0.0.1/' }), edges }, 'next'],
+    [{ ...of, version: 2, nodes, edges: [] }, 'version'],
+    [{ ...of, format: 'other', nodes, edges: [] }, 'format'],
+    [{ ...of, enabled: true, nodes, edges: [] }, 'enabled'],
+  ] as const) {
+    const refused = await stranger.send('POST', `${PATH}/import`, body);
+    expect(refused).toMatchObject({ status: 400, body: { error: 'VALIDATION_ERROR' } });
+    expect(JSON.stringify(refused.body)).toContain(named);
+  }
+  expect((await stranger.get(PATH)).body.data.map(({ name }: { name: string }) => name)).not.toContain('In');
+  const { data } = await stranger.gql(
+    `mutation { importAutomation(input: { format: "lumio:automation", version: 1, name: "In", edges: [],
+      nodes: [{ id: "one", type: "trigger:manual", config: {} }] }) { enabled nodes { type x } } }`,
+  );
+  expect(data.importAutomation).toEqual({ enabled: false, nodes: [{ type: 'trigger:manual', x: null }] });
+});
+
 test('node types are listed with their schemas', async () => {
   const { body } = await owner.get(`${PATH}/node-types`);
   expect(body.data).toContainEqual(

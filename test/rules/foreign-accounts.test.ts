@@ -362,6 +362,7 @@ describe('every operation, called from another account', () => {
     own_examples = {
       updateUserRole: { permissions: ['ideas:read'] },
       replaceAutomationGraph: { revision: 1 },
+      importAutomation: { format: 'lumio:automation', version: 1 },
       updateMemberRole: { user_id, role_id },
       removeMember: { user_id },
       createInvite: { role_id },

@@ -153,6 +153,9 @@ export const CALLS: Readonly<Record<string, Call>> = {
   createAutomation: { input: () => ({ name: 'walked' }) },
   updateAutomation: { input: id('automation', { name: 'renamed' }) },
   replaceAutomationGraph: { input: id('drawn_automation', { revision: 0, nodes: [], edges: [] }) },
+  importAutomation: {
+    input: () => ({ format: 'lumio:automation', version: 1, name: 'walked', nodes: [], edges: [] }),
+  },
   runAutomation: { input: id('run_automation') },
   deleteAutomation: { input: id('needless_automation') },
   createBotCommand: { input: () => ({ ...COMMAND, name: 'walked' }) },
