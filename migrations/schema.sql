@@ -1823,9 +1823,12 @@ create table rewards (
   enabled boolean not null,
   created_at timestamp with time zone not null,
   updated_at timestamp with time zone not null,
+  action json not null default '{}'::json,
   constraint rewards_pkey PRIMARY KEY (id)
 );
 CREATE INDEX rewards_account ON public.rewards USING btree (account_id, created_at, id);
+CREATE INDEX rewards_platform_reward ON public.rewards
+  USING btree (account_id, platform_reward_id) WHERE (platform_reward_id IS NOT NULL);
 
 create table running_exports (
   account_id uuid not null,

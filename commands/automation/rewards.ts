@@ -1,7 +1,21 @@
 import { z } from 'zod';
-import { command, conflict, del, feature, notFound, patch, permission, post } from '../../app/operation';
-import { MAX_REWARDS, type Rewards, rewards, rewardsStream } from '../../domain/automation/rewards';
+import {
+  command,
+  conflict,
+  del,
+  feature,
+  invalid,
+  notFound,
+  patch,
+  permission,
+  post,
+  type Refuse,
+} from '../../app/operation';
+import { NODE_TYPES } from '../../domain/automation/node-types';
+import { type RewardAction, rewardGraph } from '../../domain/automation/nodes/reward-actions';
+import { MAX_REWARDS, NO_ACTION, type Rewards, rewards, rewardsStream } from '../../domain/automation/rewards';
 import { PLATFORMS } from '../../domain/common/vendors';
+import { graphProblemOf } from '../../services/automation/automations/graph-problems';
 import { Reward, shownReward } from '../../views/automation/rewards';
 
 const AUTOMATION = feature('feature:automation');
@@ -14,12 +28,41 @@ const title = z
   .min(1, 'title must be 1 to 200 characters')
   .max(200, 'title must be 1 to 200 characters');
 const cost = z.int().min(0).max(MAX_COST);
+const ActionInput = z.union([
+  z.strictObject({}),
+  z.strictObject({
+    type: z.string().max(100),
+    config: z.record(z.string(), z.unknown()),
+    x: z.number().nullish().describe('Dropped'),
+    y: z.number().nullish().describe('Dropped'),
+  }),
+]);
 const action = z
   .record(z.string(), z.unknown())
-  .refine((value) => Object.keys(value).length === 0, 'action must be {}: there are no automations yet')
+  .refine((value) => ActionInput.safeParse(value).success, 'action must be {}, or an object with type and config')
   .nullish()
-  .describe('`{}`')
+  .describe('`{}`, or one action `{type, config}` as in graphs of automations')
   .meta({ graphql: 'JSON' });
+type Action = z.output<typeof action>;
+const BAD_ACTION = { BAD_ACTION: invalid('{problem}') };
+
+/** JSON text of the action of an input; undefined of an absent one. */
+async function actionText(
+  services: Parameters<typeof graphProblemOf>[0],
+  account_id: string,
+  given: Action,
+  refuse: Refuse<typeof BAD_ACTION>,
+): Promise<string | undefined> {
+  if (given === null || given === undefined) return undefined;
+  if (Object.keys(given).length === 0) return NO_ACTION;
+  const { type, config } = given as unknown as RewardAction;
+  const declared = NODE_TYPES.get(type);
+  if (declared !== undefined && declared.family !== 'action')
+    throw refuse('BAD_ACTION', { problem: `action: ${type} is no action` });
+  const problem = await graphProblemOf(services, account_id, rewardGraph('action', 'trigger', { type, config }));
+  if (problem !== null) throw refuse('BAD_ACTION', { problem });
+  return JSON.stringify({ type, config });
+}
 
 const shown = (state: Rewards, account_id: string, id: string): Reward =>
   shownReward({ id, account_id, ...state.get(id)! });
@@ -41,13 +84,14 @@ export const createReward = command({
     })
     .meta({ id: 'CreateRewardInput' }),
   output: Reward,
-  errors: { TOO_MANY_REWARDS: conflict(`An account has at most ${MAX_REWARDS} rewards`) },
-  async run({ input, caller: { account_id }, act, newId }) {
+  errors: { ...BAD_ACTION, TOO_MANY_REWARDS: conflict(`An account has at most ${MAX_REWARDS} rewards`) },
+  async run({ input, caller: { account_id }, act, newId, refuse }, services) {
     const id = newId('reward');
     const made = { platform: input.platform, platform_reward_id: input.platform_reward_id ?? null, title: input.title };
+    const text = (await actionText(services, account_id, input.action, refuse)) ?? NO_ACTION;
     const { events } = await act(rewards, rewardsStream(account_id), {
       type: 'reward:create',
-      ...{ account_id, reward_id: id, ...made, cost: input.cost ?? null, enabled: true },
+      ...{ account_id, reward_id: id, ...made, cost: input.cost ?? null, enabled: true, action: text },
     });
     return shown(events.reduce(rewards.evolve, rewards.initial), account_id, id);
   },
@@ -69,9 +113,12 @@ export const updateReward = command({
     })
     .meta({ id: 'UpdateRewardInput' }),
   output: Reward,
-  errors: REWARD_NOT_FOUND,
-  async run({ input: { id, ...input }, caller: { account_id }, act, refuse }) {
-    const changes = { title: input.title ?? undefined, cost: input.cost, enabled: input.enabled ?? undefined };
+  errors: { ...REWARD_NOT_FOUND, ...BAD_ACTION },
+  async run({ input: { id, ...input }, caller: { account_id }, act, refuse }, services) {
+    const changes = {
+      ...{ title: input.title ?? undefined, cost: input.cost, enabled: input.enabled ?? undefined },
+      action: await actionText(services, account_id, input.action, refuse),
+    };
     const update = { type: 'reward:update', account_id, reward_id: id, changes } as const;
     const { state } = await act(rewards, rewardsStream(account_id), update);
     // A repetition of a change of a reward that is deleted by now.

@@ -31,6 +31,7 @@ export const RUN_DAYS = 30;
 
 /** Names of the jobs. */
 export const START_AUTOMATION = 'start-automation-run';
+export const START_REWARD = 'start-reward-run';
 
 /** Cause of a run, as its steps read it. */
 export const RunCause = z.object({
@@ -86,6 +87,10 @@ export const RunStart = {
   cause: z.string().nullable(),
 };
 export type RunStart = z.output<z.ZodObject<typeof RunStart>>;
+
+const { automation_id: _automation, node_ids: _nodes, ...common } = RunStart;
+/** A start of a run by the redemption of a reward, as jobs carry it. */
+export const RewardStart = { ...common, reward_id: z.uuid() };
 
 const subjectOf = ({ subject }: Record<string, unknown>): string | null =>
   typeof subject === 'string' ? subject : null;

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { Decider } from '../../kernel/decider';
 import { DomainError } from '../../kernel/errors';
 import { event, events, instant, type EventOf } from '../../kernel/event';
+import type { JsonObject } from '../../lib/json/json';
 import { unreachable } from '../common/unreachable';
 import { PLATFORMS } from '../common/vendors';
 
@@ -9,13 +10,21 @@ import { PLATFORMS } from '../common/vendors';
 export const MAX_REWARDS = 1_000;
 
 const ids = { reward_id: z.uuid(), account_id: z.uuid() };
-const changeable = { title: z.string(), cost: z.int32().nullable(), enabled: z.boolean() };
+const action = z.string().describe('JSON text of `{}`, or of `type` and `config`');
+const changeable = { title: z.string(), cost: z.int32().nullable(), enabled: z.boolean(), action };
 const made = { platform: z.enum(PLATFORMS), platform_reward_id: z.string().nullable(), ...changeable };
+
+export const NO_ACTION = '{}';
+const withAction = {
+  version: 2,
+  upcast: [(data: JsonObject) => ({ ...data, action: NO_ACTION })],
+  audit: { omit: ['action'] },
+};
 
 /** Rewards of an account, in one stream of it: their number is bounded. Source: spec extra-facts §22. */
 export const REWARD_EVENTS = events({
-  'reward:created': event({ ...ids, ...made, created_at: instant() }),
-  'reward:updated': event({ ...ids, ...changeable, updated_at: instant() }),
+  'reward:created': event({ ...ids, ...made, created_at: instant() }, withAction),
+  'reward:updated': event({ ...ids, ...changeable, updated_at: instant() }, withAction),
   'reward:deleted': event({ ...ids, deleted_at: instant() }),
 });
 export type RewardEvent = EventOf<typeof REWARD_EVENTS>;
@@ -34,6 +43,8 @@ export type RewardCommand = { account_id: string; reward_id: string; now: string
   | { type: 'reward:delete' }
 );
 
+/** Owner of the jobs of a reward's runs. */
+export const rewardOwner = (reward_id: string): string => `reward:${reward_id}`;
 export const rewardsStream = (account_id: string): string => `rewards-${account_id}`;
 
 export const rewards: Decider<Rewards, RewardCommand, RewardEvent> = {
@@ -50,7 +61,7 @@ export const rewards: Decider<Rewards, RewardCommand, RewardEvent> = {
     if (reward === undefined) throw new DomainError('REWARD_NOT_FOUND', { reward_id });
     switch (command.type) {
       case 'reward:update': {
-        const before = { title: reward.title, cost: reward.cost, enabled: reward.enabled };
+        const before = { title: reward.title, cost: reward.cost, enabled: reward.enabled, action: reward.action };
         const given = Object.entries(command.changes).filter(([, value]) => value !== undefined);
         const after = { ...before, ...Object.fromEntries(given) };
         if (JSON.stringify(after) === JSON.stringify(before)) return [];
@@ -70,8 +81,8 @@ export const rewards: Decider<Rewards, RewardCommand, RewardEvent> = {
         return next.set(reward_id, { ...reward, updated_at: event.created_at });
       }
       case 'reward:updated': {
-        const { title, cost, enabled, updated_at } = event;
-        return next.set(event.reward_id, { ...next.get(event.reward_id)!, title, cost, enabled, updated_at });
+        const { type: _type, account_id: _account, reward_id, ...changed } = event;
+        return next.set(reward_id, { ...next.get(reward_id)!, ...changed });
       }
       case 'reward:deleted':
         next.delete(event.reward_id);

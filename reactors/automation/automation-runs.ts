@@ -3,6 +3,7 @@ import { job, type JobTools } from '../../app/job';
 import { reactor } from '../../app/reactor';
 import { ACCOUNT_EVENTS } from '../../domain/accounts/accounts';
 import { AUTOMATION_EVENTS, automationOwner } from '../../domain/automation/automations';
+import { rewardOwner } from '../../domain/automation/rewards';
 import { PERSONAL_START, RunStart, START_AUTOMATION } from '../../domain/automation/automation-runs';
 import { type Effect, type EffectTools, OutcomeUnknown } from '../../kernel/job';
 import type { Queryable } from '../../engines/postgres/port';
@@ -12,16 +13,14 @@ import type { Outcome, StepWork } from '../../services/automation/nodes/executor
 import { EXECUTORS } from '../../services/automation/nodes/executors';
 import { admit, refuseRun } from '../../services/automation/runs/admission';
 import { startable } from '../../services/automation/runs/startable';
+import { endRuns } from '../../services/automation/runs/ending';
 import {
   cancelRun,
   endStep,
-  finishRun,
   type FollowUps,
   type NextStep,
-  promote,
   type StepEnd,
 } from '../../services/automation/runs/progress';
-import { lockAccount, runsWhere } from '../../services/automation/runs/rows';
 import {
   isRunWanted,
   openCause,
@@ -45,7 +44,7 @@ const StepPayload = {
 type StepPayload = z.output<z.ZodObject<typeof StepPayload>>;
 
 /** Effect that changes runs; its jobs and messages are part of the transaction. */
-const changing =
+export const changing =
   (change: (tx: Queryable, then: FollowUps) => Promise<void>): Effect =>
   async (tx, tools) => {
     const then: FollowUps = { steps: [], messages: [] };
@@ -60,7 +59,7 @@ async function enqueueSteps({ enqueue }: EffectTools, steps: readonly NextStep[]
     const platforms = Array.isArray(node.config.platforms) ? node.config.platforms.join() : '';
     const payload = {
       ...{ account_id, run_id, step_id, lane: `${account_id}:${node.type}:${platforms}` },
-      owner: automation_id === null ? `reward:${reward_id}` : automationOwner(automation_id),
+      owner: automation_id === null ? rewardOwner(reward_id!) : automationOwner(automation_id),
     };
     const declared = EXECUTORS.get(node.type)?.calls === true ? callStep : runStep;
     await enqueue(declared, { key: step_id, payload, ...(run_at !== undefined && { run_at }) });
@@ -156,14 +155,15 @@ export const callStep = job({
   run: (payload, _attempt, tools) => beforeCall(() => carryOut(payload, tools)),
 });
 
+/** Pauses between tries of a start. */
+export const START_TRIES = { retries: 20, after_unknown: 'repeat', pauses: PAUSES } as const;
+
 /** Starts a run for a cause, by the bounds of its account. */
 export const startAutomationRun = job({
   name: START_AUTOMATION,
   payload: RunStart,
   personal: PERSONAL_START,
-  retries: 20,
-  after_unknown: 'repeat',
-  pauses: PAUSES,
+  ...START_TRIES,
   lane: ({ account_id }) => `${account_id}:automations`,
   owner: ({ automation_id }) => automationOwner(automation_id),
   async run(start, _attempt, { db, texts }) {
@@ -183,17 +183,7 @@ export const endAutomationRuns = job({
   payload: { account_id: z.uuid(), automation_id: z.uuid().nullable(), before: z.string() },
   after_unknown: 'repeat',
   run: async ({ account_id, automation_id, before }) =>
-    changing(async (tx, then) => {
-      await lockAccount(tx, account_id);
-      const runs = await runsWhere(
-        tx,
-        `r.account_id = $1 and ($2::uuid is null or r.automation_id = $2) and r.created_at <= $3
-           and r.status in ('pending', 'running', 'waiting') for update`,
-        [account_id, automation_id, before],
-      );
-      for (const run of runs) await finishRun(tx, run, 'cancelled', null, then);
-      await promote(tx, account_id, then);
-    }),
+    changing((tx, then) => endRuns(tx, { account_id, automation_id, reward_id: null, before }, then)),
 });
 
 /** Runs end with their automation, or with its account. */

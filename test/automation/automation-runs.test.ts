@@ -93,6 +93,54 @@ test('a signed follow yields one line, one run with its steps, and messages of t
   for (const one of [own, foreign]) one.close();
 });
 
+test('a redemption runs the action of its enabled reward once', async () => {
+  const { account_id, access_token } = server.credentials;
+  const own = await listening(`automations:${account_id}`, access_token);
+  const reward = async (body: object) =>
+    (await owner.send('POST', '/v1/rewards', { platform: 'twitch', title: 'Hug', platform_reward_id: 'r-1', ...body }))
+      .body.data.id as string;
+  const action = { type: 'action:send_chat_message', config: { message: 'For {{event.type}}', platforms: ['kick'] } };
+  const id = await reward({ action });
+  const others = [
+    await reward({ action, platform_reward_id: 'r-2' }),
+    await reward({ action, platform: 'kick' }),
+    await reward({}),
+    await reward({ action }),
+  ];
+  expect((await owner.send('PATCH', `/v1/rewards/${others[3]}`, { enabled: false })).status).toBe(200);
+  const redeem = () =>
+    owner.send('POST', '/v1/events/emit', {
+      ...{ event_type: 'twitch:reward', external_id: 'redeemed', raw: { reward: { id: 'r-1' }, user_id: '4242' } },
+    });
+  const { event } = (await redeem()).body;
+  expect((await redeem()).body.event.id).toBe(event.id);
+  const finished = await eventually(
+    async () => own.messages.find(({ event_type }) => event_type === 'run:finished'),
+    'the end of the run',
+  );
+  expect(finished.data).toMatchObject({ reward_id: id, status: 'succeeded' });
+  const { data } = (await owner.get(`${PATH}/runs/${finished.data.run_id}`)).body;
+  expect(data).toMatchObject({ automation_id: null, reward_id: id, event_id: event.id, trigger: 'trigger:event' });
+  expect(data.steps).toMatchObject([{ type: 'trigger:event' }, { node_id: id, type: action.type, output: 'done' }]);
+  expect((await stranger.get(`${PATH}/runs/${finished.data.run_id}`)).status).toBe(404);
+  const waiting = { type: 'action:wait', config: { seconds: 600 } };
+  await owner.send('PATCH', `/v1/rewards/${id}`, { action: waiting });
+  await owner.send('POST', '/v1/events/emit', { event_type: 'twitch:reward', raw: { reward: { id: 'r-1' } } });
+  const started = await eventually(
+    async () => own.messages.filter(({ event_type }) => event_type === 'run:started')[1],
+    'the second run',
+  );
+  expect((await owner.send('PATCH', `/v1/rewards/${id}`, { enabled: false })).status).toBe(200);
+  const last = () => own.messages.filter(({ event_type }) => event_type === 'run:finished')[1];
+  expect((await eventually(async () => last(), 'the end of the second run')).data).toMatchObject({
+    ...{ reward_id: id, run_id: started.data.run_id, status: 'cancelled' },
+  });
+  expect(own.messages.filter(({ event_type }) => event_type === 'run:started')).toHaveLength(2);
+  expect(lines()).toEqual(['For twitch:reward']);
+  own.close();
+  for (const one of [id, ...others]) await owner.send('DELETE', `/v1/rewards/${one}`, undefined);
+});
+
 test('a run by hand begins at the manual trigger, once for a key, and is listed by its status', async () => {
   const id = await automation(chain(MANUAL, say('By hand')));
   const [one, again] = [await run(id, { 'idempotency-key': 'hand' }), await run(id, { 'idempotency-key': 'hand' })];

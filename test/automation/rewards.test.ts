@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { rewards, type RewardEvent } from '../../domain/automation/rewards';
 import { ownerAndStranger, sharedServer } from '../support/shared-server';
 import { decider } from '../support/decider';
@@ -6,14 +7,29 @@ import type { ApiClient } from '../support/vendor-cloud';
 describe('a reward', () => {
   const given = decider(rewards);
   const ids = { reward_id: 'r', account_id: 'a' };
-  const made = { platform: 'twitch', platform_reward_id: null, title: 'Hug', cost: 5, enabled: true } as const;
+  const made = {
+    platform: 'twitch',
+    platform_reward_id: null,
+    title: 'Hug',
+    cost: 5,
+    enabled: true,
+    action: '{}',
+  } as const;
   const created: RewardEvent = { type: 'reward:created', ...ids, ...made, created_at: 'then' };
 
   test('keeps absent members, and changes nothing without a change', () => {
     const update = { type: 'reward:update', ...ids, now: 'now' } as const;
     given([created])
       .when({ ...update, changes: { cost: null } })
-      .then({ type: 'reward:updated', ...ids, title: 'Hug', cost: null, enabled: true, updated_at: 'now' });
+      .then({
+        type: 'reward:updated',
+        ...ids,
+        title: 'Hug',
+        cost: null,
+        enabled: true,
+        action: '{}',
+        updated_at: 'now',
+      });
     given([created])
       .when({ ...update, changes: { title: 'Hug' } })
       .thenNothing();
@@ -40,6 +56,13 @@ test('rewards are made, listed, changed and deleted on both protocols, by their 
     { cost: -1 },
     { cost: 0.5 },
     { action: { automation_id: 'x' } },
+    { action: { type: 'action:wait' } },
+    { action: { type: 'action:wait', config: { seconds: 0 } } },
+    { action: { type: 'action:none', config: {} } },
+    { action: { type: 'trigger:manual', config: {} } },
+    { action: { type: 'condition:live', config: {} } },
+    { action: { type: 'action:run_automation', config: { automation_id: randomUUID() } } },
+    { action: { type: 'action:emit_event', config: { event_type: 'a:b', raw: { text: 'x'.repeat(65_536) } } } },
     { unknown: 1 },
   ])
     expect(await post(body)).toMatchObject({ status: 400, body: { error: 'VALIDATION_ERROR' } });
@@ -61,6 +84,12 @@ test('rewards are made, listed, changed and deleted on both protocols, by their 
     ...{ id, title: 'Hug', cost: null, enabled: false },
   });
   expect((await owner.get(`/v1/rewards/${id}`)).body.data).toMatchObject({ enabled: false, action: {} });
+  const hug = { type: 'action:send_chat_message', config: { message: 'Hug {{displayName}}' } };
+  const acting = await owner.send('PATCH', `/v1/rewards/${id}`, { action: { ...hug, x: 1, y: 2 } });
+  expect(acting.body.data).toMatchObject({ enabled: false, action: hug });
+  expect((await owner.get(`/v1/rewards/${id}`)).body.data.action).toEqual(hug);
+  expect((await owner.send('PATCH', `/v1/rewards/${id}`, { title: 'Hug' })).body.data.action).toEqual(hug);
+  expect((await owner.send('PATCH', `/v1/rewards/${id}`, { action: {} })).body.data.action).toEqual({});
   expect((await stranger.get('/v1/rewards')).body._meta.total).toBe(0);
   expect((await stranger.get(`/v1/rewards/${id}`)).status).toBe(404);
   expect((await stranger.send('PATCH', `/v1/rewards/${id}`, { title: 'x' })).status).toBe(404);

@@ -14,18 +14,23 @@ const stored = {
 };
 
 /** Row of a reward. */
-export const RewardRow = z.object({ ...stored, created_at: dateTime, updated_at: dateTime });
+export const RewardRow = z.object({ ...stored, action: z.string(), created_at: dateTime, updated_at: dateTime });
 
 /** A reward of channel points. Source: spec extra-facts §22. */
 export const Reward = z
   .object({
     ...stored,
-    action: z.record(z.string(), z.unknown()).describe('Empty').meta({ graphql: 'JSON' }),
+    action: z
+      .record(z.string(), z.unknown())
+      .describe('`{}`, or the action `{type, config}` of its redemptions')
+      .meta({ graphql: 'JSON' }),
     created_at: dateTime,
     updated_at: dateTime,
   })
   .meta({ id: 'Reward' });
 export type Reward = z.output<typeof Reward>;
 
-/** Rewards have no action until there are automations. */
-export const shownReward = (row: z.output<typeof RewardRow>): Reward => ({ ...row, action: {} });
+export const shownReward = ({ action, ...row }: z.output<typeof RewardRow>): Reward => ({
+  ...row,
+  action: JSON.parse(action) as Record<string, unknown>,
+});

@@ -16,14 +16,15 @@ export async function hasAutomations(db: Pick<Queryable, 'query'>, account_id: s
   return isOn('feature:automation', account_id);
 }
 
-/** Whether the automation of a run is enabled, and its account has the feature. */
+/** Whether the automation or reward of a run is enabled, and its account has the feature. */
 export async function isRunWanted(
   db: Pick<Queryable, 'query'>,
-  { account_id, automation_id }: Pick<RunRow, 'account_id' | 'automation_id'>,
+  { account_id, automation_id, reward_id }: Pick<RunRow, 'account_id' | 'automation_id' | 'reward_id'>,
 ): Promise<boolean> {
   const rows = await db.query(
-    `select 1 as one from automations where account_id = $1 and id = $2 and enabled`,
-    [account_id, automation_id],
+    `select 1 as one from automations where account_id = $1 and id = $2 and enabled
+     union all select 1 from rewards where account_id = $1 and id = $3 and enabled`,
+    [account_id, automation_id, reward_id],
     'automation-wanted',
   );
   return rows.length > 0 && hasAutomations(db, account_id);

@@ -1,0 +1,28 @@
+import type { Queryable } from '../../../engines/postgres/port';
+import { type FollowUps, finishRun, promote } from './progress';
+import { lockAccount, runsWhere } from './rows';
+
+/** Runs of an automation or a reward, or all of an account. */
+interface Ending {
+  account_id: string;
+  automation_id: string | null;
+  reward_id: string | null;
+  before: string;
+}
+
+/** Ends open runs that began before a time. */
+export async function endRuns(
+  tx: Queryable,
+  { account_id, automation_id, reward_id, before }: Ending,
+  then: FollowUps,
+): Promise<void> {
+  await lockAccount(tx, account_id);
+  const runs = await runsWhere(
+    tx,
+    `r.account_id = $1 and ($2::uuid is null or r.automation_id = $2) and ($3::uuid is null or r.reward_id = $3)
+       and r.created_at <= $4 and r.status in ('pending', 'running', 'waiting') for update`,
+    [account_id, automation_id, reward_id, before],
+  );
+  for (const run of runs) await finishRun(tx, run, 'cancelled', null, then);
+  await promote(tx, account_id, then);
+}
