@@ -14,6 +14,7 @@ import { reapplyErasures } from '../../privacy/erasure/noted-erasures';
 import { indexAll } from '../../maintenance/archive/subject-index';
 import { createPersonalTexts } from '../../privacy/subject-keys/texts';
 import { startDueAutomations } from '../../services/automation/automations/automation-schedules';
+import { featureEnds } from '../../services/automation/runs/feature-ends';
 import { scheduleStarts } from '../../services/automation/runs/schedule-starts';
 import { startDue } from '../../services/automation/schedules';
 import { createWebhookCalls, disableFailing } from '../../services/automation/automations/webhooks';
@@ -81,6 +82,14 @@ export function openJobs(
       return started;
     };
     own.push(periodic({ name: 'due-automations', every_ms: DUE_MS, timeout_ms: 60_000, run: startScheduled }));
+    const endFeatureless = async () => {
+      const requests = await featureEnds(db);
+      if (requests.length === 0) return 0;
+      await db.transaction((tx) => jobs.enqueueNamed(tx, requests));
+      jobs.wake();
+      return requests.length;
+    };
+    own.push(periodic({ name: 'automation-features', every_ms: DUE_MS, timeout_ms: 60_000, run: endFeatureless }));
     own.push(recurring(HOUR_MS / 4, 'webhook-failures', () => disableFailing({ db, events }), log));
     if (settings.discord.bot_token !== '') {
       const discord = openDiscord(deps);

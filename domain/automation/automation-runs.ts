@@ -31,6 +31,7 @@ export const RUN_DAYS = 30;
 
 /** Names of the jobs. */
 export const START_AUTOMATION = 'start-automation-run';
+export const END_RUNS = 'end-automation-runs';
 export const START_REWARD = 'start-reward-run';
 
 /** Cause of a run, as its steps read it. */

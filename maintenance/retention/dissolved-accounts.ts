@@ -29,6 +29,12 @@ export const SWEPT_TABLES = [
   'broadcast_figures',
   'stream_samples',
   'member_keys',
+  // Runs that begin while their account ends.
+  'automation_runs',
+  'automation_accounts',
+  'automation_cooldowns',
+  'automation_schedules',
+  'automation_webhook_secrets',
 ] as const;
 
 /** A place is unique in its partition alone; a row of the same place elsewhere is deleted only for its account, too. */

@@ -4,7 +4,7 @@ import { reactor } from '../../app/reactor';
 import { ACCOUNT_EVENTS } from '../../domain/accounts/accounts';
 import { AUTOMATION_EVENTS, automationOwner } from '../../domain/automation/automations';
 import { rewardOwner } from '../../domain/automation/rewards';
-import { PERSONAL_START, RunStart, START_AUTOMATION } from '../../domain/automation/automation-runs';
+import { END_RUNS, PERSONAL_START, RunStart, START_AUTOMATION } from '../../domain/automation/automation-runs';
 import { type Effect, type EffectTools, OutcomeUnknown } from '../../kernel/job';
 import type { Queryable } from '../../engines/postgres/port';
 import { writeOutbox } from '../../projections/runtime/outbox/outbox';
@@ -179,7 +179,7 @@ export const startAutomationRun = job({
 
 /** Ends the runs of an automation, or of an account, that began before a time. */
 export const endAutomationRuns = job({
-  name: 'end-automation-runs',
+  name: END_RUNS,
   payload: { account_id: z.uuid(), automation_id: z.uuid().nullable(), before: z.string() },
   after_unknown: 'repeat',
   run: async ({ account_id, automation_id, before }) =>

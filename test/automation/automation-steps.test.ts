@@ -1,8 +1,9 @@
+import { randomUUID } from 'node:crypto';
 import { Automations, chain } from '../support/automations';
 import { Listener } from '../support/listener';
 import { startServer, type TestServer } from '../support/server';
 import { uploadedSound } from '../support/uploaded-sound';
-import { ApiClient, VendorCloud } from '../support/vendor-cloud';
+import { ApiClient, eventually, VendorCloud } from '../support/vendor-cloud';
 import { WebhookReceiver } from '../support/webhook-receiver';
 import { FakeChatCloud } from '../vendors/chat-cloud';
 
@@ -189,4 +190,57 @@ test('a step plays a sound and shows a layer of the account', async () => {
   expect((await automations.walk(show(true), show(true))).run).toMatchObject({ status: 'succeeded' });
   const shown = (await owner.get(`/v1/overlays/${overlay_id}/layers`)).body.data;
   expect(shown).toMatchObject({ layers: [{ id: layer_id, visible: true }] });
+});
+
+const rowsOf = async (table: string, account_id: string) =>
+  server.database!.db.query<{ status: string }>(`select * from ${table} where account_id = $1`, [account_id]);
+
+test('a feature that is off ends the runs of the account and keeps them', async () => {
+  const { account_id } = server.credentials;
+  const feature = (enabled: boolean) =>
+    owner.send('PATCH', `/v1/admin/accounts/${account_id}/overrides`, {
+      features: [{ key: 'feature:automation', enabled }],
+    });
+  const id = await automations.make(chain(['trigger:manual'], ['action:wait', { seconds: 3_600 }]));
+  await automations.run(id);
+  await eventually(async () => (await automations.runsOf(id, '?status=waiting'))[0], 'the waiting run');
+  expect((await feature(false)).status).toBe(200);
+  await eventually(async () => {
+    const open = (await rowsOf('automation_runs', account_id)).filter(({ status }) => status === 'waiting');
+    return open.length === 0 ? true : undefined;
+  }, 'the end of the run');
+  expect((await feature(true)).status).toBe(200);
+  const [run] = await eventually(() => automations.runsOf(id), 'the runs');
+  expect(run).toMatchObject({ status: 'cancelled' });
+});
+
+test('a dissolved account keeps nothing of its automations', async () => {
+  const { account_id, access_token } = server.credentials.other;
+  const stranger = new ApiClient(server.base_url, access_token);
+  const others = new Automations(stranger);
+  const graph = chain(
+    ['trigger:manual'],
+    set('a', 'x'),
+    ['condition:cooldown', { seconds: 600, scope: 'global' }],
+    ['action:send_webhook', { url: receiver.url }, 'true'],
+    ['action:wait', { seconds: 3_600 }],
+  );
+  const timer = { id: randomUUID(), type: 'trigger:schedule', config: { interval_seconds: 3_600 } };
+  const id = await others.make({ ...graph, nodes: [...graph.nodes, timer] });
+  await others.run(id);
+  await eventually(async () => (await others.runsOf(id, '?status=waiting'))[0], 'the waiting run');
+  const tables = ['runs', 'accounts', 'cooldowns', 'variables', 'schedules', 'webhook_secrets'].map(
+    (name) => `automation_${name}`,
+  );
+  for (const table of tables) expect([table, (await rowsOf(table, account_id)).length]).toEqual([table, 1]);
+  const accounts = (await stranger.get('/v1/accounts')).body.data as any[];
+  const { name } = accounts.find(({ id: one }) => one === account_id);
+  expect((await stranger.send('DELETE', `/v1/accounts/${account_id}`, { confirm_name: name })).status).toBe(200);
+  for (const table of ['automations', ...tables])
+    await eventually(async () => ((await rowsOf(table, account_id)).length === 0 ? true : undefined), `no ${table}`);
+  expect(
+    await server.database!.db.query(
+      'select 1 from automation_steps where run_id not in (select id from automation_runs)',
+    ),
+  ).toEqual([]);
 });

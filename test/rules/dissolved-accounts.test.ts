@@ -13,12 +13,7 @@ const OTHERS: Readonly<Record<string, readonly string[]>> = {
   'a reactor to the dissolution': [
     'account_schedules',
     'active_service_keys',
-    'automation_accounts',
-    'automation_cooldowns',
-    'automation_runs',
-    'automation_schedules',
     'automation_webhook_failures',
-    'automation_webhook_secrets',
     'bot_command_user_uses',
     'bot_command_uses',
     'bot_module_acts',
@@ -61,8 +56,9 @@ const columnsOf = (table: string) =>
 
 const VALUES: Readonly<Record<string, () => unknown>> = {
   uuid: randomUUID,
-  text: () => 'x',
+  text: randomUUID,
   'text[]': () => [],
+  'uuid[]': () => [],
   bigint: () => 1,
   integer: () => 1,
   boolean: () => false,
