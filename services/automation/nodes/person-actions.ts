@@ -4,7 +4,8 @@ import { isPlatform, type Platform } from '../../../domain/common/vendors';
 import type { Queryable } from '../../../engines/postgres/port';
 import { DomainError } from '../../../kernel/errors';
 import { NotSent } from '../../../kernel/job';
-import { LONGEST_TIMEOUT, type ModerationResult } from '../../chat/moderate-chat';
+import { LONGEST_TIMEOUT } from '../../chat/moderate-chat';
+import type { ModerationResult } from '../../chat/moderation-notes';
 import { placesWithBot } from '../account-bots';
 import { done, type Executor, failed, type Outcome, type StepTools, type StepWork } from './executor';
 
