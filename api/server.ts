@@ -16,6 +16,7 @@ import { asyncApiDocument } from './documents/asyncapi';
 import { acceptJson } from './http/requests/bodies';
 import { type BodyLimits, boundBodies } from './http/requests/body-room';
 import { clientIp, trustedProxies } from './http/requests/client-ip';
+import { closeUnreadBodies } from './http/requests/unread-bodies';
 import { answerInTurn } from './http/requests/pipelined-requests';
 import { challengeOf } from './http/answers/challenges';
 import { registerDocs } from './documents/docs';
@@ -128,6 +129,7 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
   // Set before the first route, because a route keeps the handler of its registration.
   app.setErrorHandler((error: FastifyError, request, reply) => sendFailure(error, request, reply));
   answerInTurn(app);
+  closeUnreadBodies(app);
   await hooks.install(app);
   const { members: proven, anonymous_members: anonymous } = settings.requests;
   acceptJson(app, { proven, anonymous });

@@ -74,6 +74,7 @@ const operations = [
 
 const callers = {
   ada: callerOf({}),
+  none: callerOf({ rate_bucket: 'none', rate_limit: 0 }),
   few: callerOf({ rate_bucket: 'few', rate_limit: 10 }),
   rest: callerOf({ rate_bucket: 'rest', rate_limit: 1000 }),
   bob: callerOf({ user_id: 'user-2', rate_bucket: 'bob', rate_limit: 1000 }),
@@ -241,7 +242,7 @@ describe('bodies', () => {
   const answerOf = async (socket: Socket) => {
     let text = '';
     socket.on('data', (chunk: Buffer) => (text += chunk.toString('latin1'))).resume();
-    await ended(socket);
+    await Promise.race([ended(socket), new Promise((done) => socket.once('end', done))]);
     return parseAnswer(text);
   };
   const free = () => api.rest('POST', '/v1/read', { body: { raw: 'x'.repeat(BODY) } });
@@ -287,6 +288,46 @@ describe('bodies', () => {
     for (let count = 0; count < 10; count += 1) expect((await free()).status).toBe(200);
     for (const socket of queued) socket.destroy();
     end();
+  });
+
+  /** Writes until the server has closed the connection. */
+  async function cut(socket: Socket): Promise<void> {
+    const look = async () => socket.destroyed || (socket.write('x'), undefined);
+    expect(await promised(look, 'the connection is closed', 5_000)).toBe(true);
+  }
+
+  /** A connection that sends the head of a body of 900,000 bytes and stays open after the end of the answer. */
+  function unfinished(line: string, as: string): Socket {
+    const { port, hostname } = new URL(api.url);
+    const socket = createConnection({ port: Number(port), host: hostname, allowHalfOpen: true });
+    socket.on('error', () => undefined);
+    socket.write(head(line, 'content-type: application/json\r\ncontent-length: 900000\r\n', as) + 'x'.repeat(10_000));
+    return socket;
+  }
+
+  test.each([
+    ['without a route', 'POST /v1/unknown', 'ada', 404],
+    ['of another method', 'POST /v1/greats', 'ada', 405],
+    ['beyond a limit', 'POST /v1/read', 'none', 429],
+  ])('of requests %s are not awaited: the answer ends the connection', async (_what, line, as, status) => {
+    const socket = unfinished(line, as);
+    expect(await answerOf(socket)).toMatchObject({ status, headers: { connection: 'close' } });
+    await cut(socket);
+  });
+
+  test('above the largest size end the connection after the answer', async () => {
+    const headers = `content-type: application/json\r\ncontent-length: ${2 * MiB}\r\n`;
+    const socket = await deaf(api.url, head('POST /v1/read', headers) + 'x'.repeat(10_000));
+    expect(await answerOf(socket)).toMatchObject({ status: 413, headers: { connection: 'close' } });
+  });
+
+  test('of a refused request that is sent on is cut, and no request behind it runs', async () => {
+    working = 0;
+    const socket = unfinished('POST /v1/unknown', 'ada');
+    const behind = JSON.stringify({ kind: 'waits', raw: 1 });
+    socket.write('x'.repeat(890_000) + head('POST /v1/read', `content-length: ${behind.length}\r\n`) + behind);
+    await cut(socket.resume());
+    expect(working).toBe(0);
   });
 
   test.each([
