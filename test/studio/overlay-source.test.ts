@@ -302,11 +302,8 @@ test('nothing is forwarded that no visible layer draws, and a new layer draws fr
   await client.next(({ data }) => data?.revision === revision, 'the new layer');
   const list = await put(['chat', 'event_list']);
   await client.next(({ data }) => data?.revision === list.revision, 'the list');
-  await client.next(
-    ({ data }) =>
-      (data as { recent?: { type: string }[] } | null)?.recent?.some(({ type }) => type === 'kick:follower'),
-    'its events',
-  );
+  const listed = (data: object | null | undefined) => (data as { recent?: { type: string }[] } | null)?.recent ?? [];
+  await client.next(({ data }) => listed(data).some(({ type }) => type === 'kick:follower'), 'its events');
   let count = 0;
   await eventually(async () => {
     count += 1;

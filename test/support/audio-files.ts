@@ -76,25 +76,114 @@ function oggCrc(page: Uint8Array): number {
   return crc >>> 0;
 }
 
+/** A page of Ogg with whole packets of at most 254 bytes. `flags`: 2 of the first page, 4 of the last. */
+function oggPage(flags: number, granule: number, sequence: number, packets: readonly Buffer[]): Buffer {
+  const head = Buffer.alloc(27);
+  head.write('OggS', 0);
+  head[5] = flags;
+  head.writeBigInt64LE(BigInt(granule), 6);
+  head.writeUInt32LE(7, 14);
+  head.writeUInt32LE(sequence, 18);
+  head[26] = packets.length;
+  const whole = Buffer.concat([head, Buffer.from(packets.map(({ length }) => length)), ...packets]);
+  whole.writeUInt32LE(oggCrc(whole), 22);
+  return whole;
+}
+
 /** Seconds of silence as Opus in Ogg. */
 export function silentOpus(seconds: number): Buffer {
-  const page = (flags: number, granule: number, sequence: number, packets: readonly Buffer[]): Buffer => {
-    const head = Buffer.alloc(27);
-    head.write('OggS', 0);
-    head[5] = flags;
-    head.writeBigInt64LE(BigInt(granule), 6);
-    head.writeUInt32LE(7, 14);
-    head.writeUInt32LE(sequence, 18);
-    head[26] = packets.length;
-    const whole = Buffer.concat([head, Buffer.from(packets.map(({ length }) => length)), ...packets]);
-    whole.writeUInt32LE(oggCrc(whole), 22);
-    return whole;
-  };
   const id = Buffer.concat([Buffer.from('OpusHead'), Buffer.from([1, 1, 0, 0, 0x80, 0xbb, 0, 0, 0, 0, 0])]);
   const tags = Buffer.concat([Buffer.from('OpusTags'), Buffer.alloc(8)]);
   const packets = Array.from({ length: 50 }, () => Buffer.from([0xf8, 0xff, 0xfe]));
   const pages = Array.from({ length: seconds }, (_value, index) =>
-    page(index === seconds - 1 ? 4 : 0, 48_000 * (index + 1), index + 2, packets),
+    oggPage(index === seconds - 1 ? 4 : 0, 48_000 * (index + 1), index + 2, packets),
   );
-  return Buffer.concat([page(2, 0, 0, [id]), page(0, 0, 1, [tags]), ...pages]);
+  return Buffer.concat([oggPage(2, 0, 0, [id]), oggPage(0, 0, 1, [tags]), ...pages]);
+}
+
+/** Numbers as bits, the lowest of each first. */
+function bitsOf(...fields: readonly (readonly [value: number, width: number])[]): Buffer {
+  const bits = fields.flatMap(([value, width]) => Array.from({ length: width }, (_bit, at) => (value >> at) & 1));
+  const bytes = Buffer.alloc(Math.ceil(bits.length / 8));
+  bits.forEach((bit, at) => (bytes[at >> 3]! |= bit << (at & 7)));
+  return bytes;
+}
+
+/** Seconds of silence as Vorbis in Ogg: one channel, 25,600 samples a second, blocks of 256 samples. */
+export function silentVorbis(seconds: number): Buffer {
+  const rate = 25_600;
+  const named = (type: number, content: Buffer) => Buffer.concat([Buffer.from([type]), Buffer.from('vorbis'), content]);
+  const id = Buffer.alloc(23);
+  id[4] = 1;
+  id.writeUInt32LE(rate, 5);
+  // Both sizes of blocks are 2^8; the last bit ends the header.
+  id[21] = 0x88;
+  id[22] = 1;
+  const comments = Buffer.concat([Buffer.alloc(8), Buffer.from([1])]);
+  const setup = bitsOf(
+    // One code book: two entries of one bit, without vectors.
+    ...([
+      [0, 8],
+      [0x56_43_42, 24],
+      [1, 16],
+      [2, 24],
+      [0, 1],
+      [0, 1],
+      [0, 5],
+      [0, 5],
+      [0, 4],
+    ] as const),
+    // One unused transform of time.
+    ...([
+      [0, 6],
+      [0, 16],
+    ] as const),
+    // One floor of type 1 without partitions: multiplier 1, positions of 7 bits.
+    ...([
+      [0, 6],
+      [1, 16],
+      [0, 5],
+      [0, 2],
+      [7, 4],
+    ] as const),
+    // One residue of type 0 over no samples, in one class without books.
+    ...([
+      [0, 6],
+      [0, 16],
+      [0, 24],
+      [0, 24],
+      [0, 24],
+      [0, 6],
+      [0, 8],
+      [0, 3],
+      [0, 1],
+    ] as const),
+    // One mapping, and one mode with it.
+    ...([
+      [0, 6],
+      [0, 16],
+      [0, 1],
+      [0, 1],
+      [0, 2],
+      [0, 8],
+      [0, 8],
+      [0, 8],
+    ] as const),
+    ...([
+      [0, 6],
+      [0, 1],
+      [0, 16],
+      [0, 16],
+      [0, 8],
+      [1, 1],
+    ] as const),
+  );
+  const begin = oggPage(2, 0, 0, [named(1, id)]);
+  const headers = oggPage(0, 0, 1, [named(3, comments), named(5, setup)]);
+  // Each packet but the first adds 128 samples; the floor of each is unused.
+  const pages = Array.from({ length: 2 * seconds }, (_value, index) => {
+    const packets = Array.from({ length: index === 0 ? 101 : 100 }, () => Buffer.from([0]));
+    return oggPage(index === 2 * seconds - 1 ? 4 : 0, 12_800 * (index + 1), index + 2, packets);
+  });
+  return Buffer.concat([begin, headers, ...pages]);
 }
