@@ -34,7 +34,7 @@ export const OVERLAY_EVENTS = events({
   ),
   'overlay:token_rotated': event(
     { ...ids, ...token, key: z.string(), rotated_at: instant() },
-    { audit: { omit: ['key'] } },
+    { audit: { target: ['overlay', 'overlay_id'], omit: ['key'] } },
   ),
   'overlay:deleted': event({ ...ids, deleted_at: instant() }),
   'overlay:shared': event(

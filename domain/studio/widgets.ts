@@ -32,7 +32,10 @@ export const WIDGET_EVENTS = events({
     { ...ids, name: z.string(), config, revision: z.int().nullable(), updated_at: instant() },
     { version: 2, upcast: [(data) => ({ ...data, revision: null })] },
   ),
-  'widget:token_rotated': event({ ...ids, ...token, rotated_at: instant() }, TOKEN_ADDED),
+  'widget:token_rotated': event(
+    { ...ids, ...token, rotated_at: instant() },
+    { ...TOKEN_ADDED, audit: { target: ['widget', 'widget_id'] } },
+  ),
   'widget:deleted': event({ ...ids, deleted_at: instant() }),
   'widget:access_granted': granted(ids),
   'widget:access_revoked': revoked(ids),

@@ -152,3 +152,42 @@ test('act on what the caller may edit alone', async () => {
   for (const { client } of states) client.end();
   expect((await act('unmute', { overlay_id: free }, editor)).status).toBe(200);
 });
+
+test('the audit log names the page of each token, and the account of controls, without keys of channels', async () => {
+  const entries = async (query: string) => {
+    const answer = await owner.get(`/v1/account/audit-log?limit=100&${query}`);
+    expect(answer.status).toBe(200);
+    return answer.body.data as { action: string; target: object; actor: { id: string }; after: any }[];
+  };
+  const [{ id: overlay_id, key }] = overlays as [{ id: string; key: string }];
+  const done = async (method: string, path: string, body?: object) => {
+    const answer = await owner.send(method, path, body);
+    expect(answer.status).toBeLessThan(300);
+    return answer.body?.data;
+  };
+  await done('POST', `/v1/overlays/${overlay_id}/rotate-token`, {});
+  const expires_at = new Date(Date.now() + 3_600_000).toISOString();
+  const { id: link_id } = await done('POST', '/v1/overlay-shared-links', { overlay_id, expires_at });
+  await done('DELETE', `/v1/overlay-shared-links/${link_id}`);
+  await done('POST', `/v1/widgets/${widget.id}/rotate-token`, {});
+  await done('DELETE', `/v1/widgets/${widget.id}`);
+  await done('DELETE', `/v1/overlays/${overlay_id}`);
+  const { user_id, account_id } = server.credentials;
+  for (const [kind, id, actions] of [
+    ['overlay', overlay_id, ['created', 'deleted', 'shared', 'token_rotated', 'unshared']] as const,
+    ['widget', widget.id, ['created', 'deleted', 'token_rotated']] as const,
+  ]) {
+    const found = await entries(`target_id=${id}`);
+    const names = new Set(found.map(({ action }) => action));
+    expect([...names].sort()).toEqual(expect.arrayContaining(actions.map((action) => `${kind}:${action}`)));
+    for (const { target, actor } of found) expect([target, actor.id]).toEqual([{ kind, id }, user_id]);
+    expect(JSON.stringify(found)).not.toMatch(/token_hash":"[0-9a-f]{64}|lm_(overlay|widget|share)_/);
+  }
+  const controlled = await entries('action=alerts%3Acontrolled');
+  expect(controlled.length).toBeGreaterThan(0);
+  for (const { target, after } of controlled) {
+    expect(target).toEqual({ kind: 'account', id: account_id });
+    expect([Object.keys(after).includes('pages'), Object.keys(after).includes('channels')]).toEqual([true, false]);
+  }
+  expect(JSON.stringify(await entries(''))).not.toContain(key);
+});
