@@ -70,6 +70,9 @@ export async function startNode(options: NodeOptions): Promise<LumioNode> {
     const callers = await openCallers(deps);
 
     const connections = openConnections(deps);
+    // Stopped late: until the successors of the connections read, the other parts finish their work.
+    const adapter_stops = new ShutdownStack();
+    stops.add(() => adapter_stops.all());
     const chat = openChat(deps, connections);
     const jobs = openJobs(deps, connections.at_vendors, chatCallsOf(deps, chat, callers.logins));
     const runtime = openProjector(deps, jobs.jobs, unbuilt, onFatal);
@@ -92,7 +95,7 @@ export async function startNode(options: NodeOptions): Promise<LumioNode> {
     await unbuilt.look();
     stops.add(() => runtime?.stop());
     const checks = await startFollowers(deps, jobs, runtime);
-    const adapters = openAdapters(deps, connections, services.emotes);
+    const adapters = openAdapters({ ...deps, stops: adapter_stops }, connections, services.emotes);
     openLiveWatch(deps, connections);
 
     const end_report = reportProcess({ metrics, db, log });

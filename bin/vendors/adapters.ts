@@ -50,8 +50,8 @@ interface AdaptersDeps {
   stops: ShutdownStack;
 }
 
-/** Share of the shutdown time for handing over connections to vendors. */
-const HANDOVER_SHARE = 2 / 3;
+/** Part of the shutdown time that is left for closing the engines when the last connection has been handed over. */
+const ENGINES_MS = 250;
 
 /** Opens connections to vendors in a process with the role `worker`; returns null in others. */
 export function openAdapters(
@@ -91,7 +91,7 @@ export function openAdapters(
     emotes,
     log,
     metrics,
-    stop_within_ms: settings.stop_within * HANDOVER_SHARE,
+    stop_within_ms: Math.max(settings.stop_within - ENGINES_MS, settings.stop_within / 2),
   });
   stops.add(() => running.stop());
   return running;

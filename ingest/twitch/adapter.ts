@@ -40,8 +40,13 @@ export interface TwitchAdapterDeps {
   metrics: Metrics;
 }
 
-/** Maximum concurrent openings, because each session must be subscribed within its window. Also of catch-ups. */
-const OPENING = 16;
+/**
+ * Maximum concurrent openings. Each makes six calls at a time, and together no more than the connections that the
+ * process may have to one host.
+ */
+const OPENING = 20;
+/** Maximum concurrent catch-ups, which must not delay openings. */
+const LOOKING = 8;
 /** Pause after the owner's consent allowed no subscription at all. */
 const NOTHING_ALLOWED_MS = 10 * 60_000;
 /** Maximum sessions of one holding that failed while they were being opened. */
@@ -59,7 +64,7 @@ export interface TwitchSession extends AdapterSession {
  */
 export function createTwitchAdapter(deps: TwitchAdapterDeps): Adapter<TwitchSession> {
   const opening = new Slots(OPENING);
-  const looking = new Slots(OPENING);
+  const looking = new Slots(LOOKING);
   const cost = deps.metrics.gauge(
     'lumio_twitch_subscription_cost',
     'Points of subscriptions of the app, as Twitch last said',

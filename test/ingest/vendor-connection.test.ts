@@ -180,7 +180,7 @@ describe('what a holder receives after another process took its link', () => {
     normalise: () => ({ kind: 'skip' }) as never,
   };
   /** A link that is not the holder's any more; what it stores without a fence all the same is `alone`. */
-  function replaced(timings = FAST) {
+  function replaced(timings = FAST, stopsReadingAt?: () => number) {
     const found: { successor: Successor; looks: number; unavailable: boolean } = {
       ...{ successor: { taken: true, wanted: true }, looks: 0 },
       unavailable: false,
@@ -207,7 +207,7 @@ describe('what a holder receives after another process took its link', () => {
       { vendor: 'twitch', ...adapter } as Adapter,
       CONNECTION,
       { fence: FENCE, state: null, heard_at: null, reads_on_until: null },
-      { leases, store, log: silentLog, timings } as unknown as VendorConnectionDeps,
+      { leases, store, log: silentLog, timings, stopsReadingAt } as unknown as VendorConnectionDeps,
     );
     const deliver = (n: number) => link.deliver({ text: String(n), received_at: 0 });
     return { found, alone, deliver, ending };
@@ -255,6 +255,15 @@ describe('what a holder receives after another process took its link', () => {
     ending.abort(new Error('the process ends'));
     await all;
     expect(alone).toEqual([]);
+  });
+
+  test('is stored when a process that stops reads no more, and the successor has opened nothing', async () => {
+    const { found, alone, deliver } = replaced({ ...FAST, handover_ms: Infinity }, () => 0);
+    await Promise.all([1, 2].map(deliver));
+    expect([...alone].sort()).toEqual(['1', '2']);
+    found.successor = { taken: true, wanted: true, beginning: 4 };
+    await Promise.all([3, 4].map(deliver));
+    expect([...alone].sort()).toEqual(['1', '2', '3']);
   });
 
   test('long after the handover waits for what the successor is about to report', async () => {

@@ -13,6 +13,7 @@ import type { LinkedConnection } from '../../ingest/runtime/connection/adapter';
 import { FakeSpotify } from '../vendors/spotify-cloud';
 import { FakeTwitch, TWITCH_CLIENT } from '../vendors/twitch-cloud';
 import { TEST_KEYS } from './parked';
+import { until } from './projections';
 import type { VendorChildGiven, VendorChildMessage } from './vendor-child';
 
 const CHILD = join(__dirname, '../../dist/test/support/vendor-child.js');
@@ -43,15 +44,23 @@ export class LinkFleet {
   /** The same when it was stored first. */
   private readonly stored = new Map<number, number>();
   private readonly read_to = new Map<number, number>();
+  /** Messages that no open subscription received. */
+  unheard = 0;
 
-  private constructor(private readonly url: string) {
+  private constructor(
+    private readonly url: string,
+    private readonly stop_within_ms?: number,
+  ) {
     this.db = new PostgresDatabase({ url, name: 'fleet', size: 4 });
     this.broker = createPostgresBroker({ pool: this.db.pool, wakeups: createLocalWakeups() });
   }
 
   /** On a migrated database. */
-  static async start(url: string, { workers, channels }: { workers: number; channels: number }): Promise<LinkFleet> {
-    const fleet = new LinkFleet(url);
+  static async start(
+    url: string,
+    { workers, channels, stop_within_ms }: { workers: number; channels: number; stop_within_ms?: number },
+  ): Promise<LinkFleet> {
+    const fleet = new LinkFleet(url, stop_within_ms);
     await fleet.broker.ensureTopics([TOPICS.platform_events, TOPICS.chat_events, TOPICS.stream_samples], 2);
     await Promise.all([fleet.twitch.start(), fleet.spotify.start()]);
     while (fleet.workers.length < workers) fleet.workers.push(await fleet.begin());
@@ -103,12 +112,28 @@ export class LinkFleet {
         const message = { text: 'hello', fragments: [{ type: 'text', text: 'hello' }] };
         const chat = { ...event, chatter_user_login: 'viewer', chatter_user_name: 'Viewer', message };
         if (this.twitch.notify(channel_id, 'channel.chat.message', chat) > 0) this.sent.set(next, Date.now());
+        else this.unheard += 1;
       }
     }, every_ms);
   }
 
   silence(): void {
     clearInterval(this.talking);
+  }
+
+  /** Every answer of Twitch takes this time. */
+  slow(ms: number): void {
+    this.twitch.slow_ms = ms;
+  }
+
+  /** Starts one more worker; resolves when it has a part in the division of the channels. */
+  async join(): Promise<void> {
+    const worker = await this.begin();
+    this.workers.push(worker);
+    this.tell();
+    const members = () =>
+      this.db.query("select 1 as one from work_members where 'twitch' = any (kinds) limit $1", [this.workers.length]);
+    await until(async () => (await members()).length === this.workers.length);
   }
 
   /** Open Twitch links, and the processes that hold them. */
@@ -176,6 +201,7 @@ export class LinkFleet {
       kick: { ...unused, watched: [] },
       connections: {},
       tokens: {},
+      stop_within_ms: this.stop_within_ms,
     };
     const worker = spawn(process.execPath, [CHILD, JSON.stringify(given)], {
       stdio: ['ignore', 'pipe', 'inherit', 'ipc'],

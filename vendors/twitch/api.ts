@@ -22,7 +22,7 @@ const Made = z.object({
 });
 const Refused = z.object({ message: z.string().default('') });
 
-/** Pause before another socket of the same user and app is tried; a former holder keeps its own for 4 to 20 s. */
+/** Pause before another socket of the same user and app is tried; a former holder keeps its own for 8 to 20 s. */
 const TRANSPORTS_MS = 2_000;
 const CALL_MS = 8_000;
 

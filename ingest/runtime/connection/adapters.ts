@@ -37,7 +37,7 @@ export interface AdaptersDeps {
   log: Logger;
   metrics: Metrics;
   timings?: Partial<LinkTimings>;
-  /** Time for handing over all links when this process stops. Default 6 s. */
+  /** Time for handing over all links when this process stops. Default 8.75 s. */
   stop_within_ms?: number;
   /** Interval of listing the connections without a change notification. Default 15 s. */
   look_every_ms?: number;
@@ -70,8 +70,8 @@ interface Begun {
 
 const AT_ONCE: NonNullable<Adapter['opening']> = { use: (work) => work() };
 
-/** Part of the time to stop: for closing sessions, and storing received messages. */
-const CLOSING_MS = 2_000;
+/** Part of the time to stop: for closing the sessions that no successor has opened, and storing received messages. */
+const CLOSING_MS = 750;
 
 /**
  * Holds the connections to vendors, each in one of the processes that run this: divided by {@link Shares}, fenced at
@@ -79,7 +79,7 @@ const CLOSING_MS = 2_000;
  */
 export function startAdapters(deps: AdaptersDeps): RunningAdapters {
   const { adapters, connections, shares, leases, log, metrics, look_every_ms = 15_000 } = deps;
-  const { stop_within_ms = 6_000 } = deps;
+  const { stop_within_ms = 8_750 } = deps;
   const stop_handover_ms = Math.max(stop_within_ms - CLOSING_MS, stop_within_ms / 2);
   const timings = { ...TIMINGS, stop_handover_ms, ...deps.timings };
   const store = new LinkStore(deps);
@@ -95,6 +95,7 @@ export function startAdapters(deps: AdaptersDeps): RunningAdapters {
     ...deps,
     store,
     timings,
+    stopsReadingAt: () => stop_reading_at,
     missed: metrics.counter('lumio_adapter_gaps_total', 'Times in which a vendor was not listened to', ['vendor']),
     sessions: metrics.counter('lumio_adapter_sessions_total', 'Connections to vendors that were opened', ['vendor']),
   };

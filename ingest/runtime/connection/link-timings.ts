@@ -19,8 +19,8 @@ export const TIMINGS: LinkTimings = {
   retry: { first_ms: 500, most_ms: 60_000 },
   stable_ms: 60_000,
   handover_ms: 20_000,
-  stop_handover_ms: 4_000,
-  look_ms: 250,
+  stop_handover_ms: 8_000,
+  look_ms: 100,
   read_on_ms: 1_000,
   refused_ms: 300_000,
 };

@@ -36,6 +36,8 @@ export interface VendorConnectionDeps {
   missed: Counter;
   sessions: Counter;
   timings: LinkTimings;
+  /** Moment at which this process reads no more, by `performance.now()`. Default: it does not stop. */
+  stopsReadingAt?(): number;
 }
 
 /** Maximum unstored bytes of one connection, and of all connections of a process, before reading pauses. */
@@ -94,7 +96,7 @@ export class VendorConnection<Session extends AdapterSession = AdapterSession> i
   ) {
     this.state = taken.state;
     this.former = new FormerHolder(taken.reads_on_until);
-    this.successor = new SuccessorCheck(adapter, taken.fence, deps.leases, deps.timings);
+    this.successor = new SuccessorCheck(adapter, taken.fence, deps);
     this.backoff = new Backoff(deps.timings.retry);
   }
 

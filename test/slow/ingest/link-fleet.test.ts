@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { dose } from '../../faults/support/dose';
 import { type TestDatabase, testDatabase } from '../../support/database';
 import { type FleetLink, LinkFleet } from '../../support/link-fleet';
@@ -78,5 +79,54 @@ describe('two workers that hold the channels of many accounts', () => {
       process.stdout.write(`link fleet: ${JSON.stringify({ ...figures, back_ms: Math.round(back_ms) })}\n`);
     },
     OPENING_MS * 3,
+  );
+});
+
+describe('a worker that holds 110 channels, with a successor, at 100 ms a call', () => {
+  const MOVED_CHANNELS = 110;
+  const MOVED_MS = 8_000;
+  const STOP_WITHIN_MS = 8_750;
+  let t: TestDatabase;
+  let fleet: LinkFleet;
+  let slow: number;
+  beforeAll(async () => {
+    t = await testDatabase();
+    slow = slowness();
+    const stop_within_ms = STOP_WITHIN_MS * slow;
+    fleet = await LinkFleet.start(t.url, { workers: 1, channels: MOVED_CHANNELS, stop_within_ms });
+  });
+  afterAll(async () => {
+    await fleet.close();
+    await t.drop();
+  });
+
+  test(
+    'stops without the loss of a message, and every channel has moved within 8 s',
+    async () => {
+      await until(async () => (await fleet.open()).links === MOVED_CHANNELS, OPENING_MS);
+      const [first] = fleet.workers;
+      const [{ holder: former }] = (await fleet.links()) as [FleetLink];
+      fleet.slow(100);
+      fleet.talk(60);
+      await fleet.join();
+      const at = performance.now();
+      const ended = once(first!, 'exit').then(() => performance.now() - at);
+      first!.kill('SIGTERM');
+      await until(async () =>
+        (await fleet.links()).every(({ holder, status }) => holder !== former && status === 'connected'),
+      );
+      const moved_ms = performance.now() - at;
+      const ended_ms = await ended;
+      fleet.silence();
+      await until(async () => (await fleet.judge()).missing === 0);
+      const { sent } = await fleet.judge();
+      const figures = { channels: MOVED_CHANNELS, sent, unheard: fleet.unheard, moved_ms, ended_ms, slow };
+      process.stdout.write(`planned stop: ${JSON.stringify(figures)}\n`);
+      expect(fleet.unheard).toBe(0);
+      expect((await fleet.links()).filter(({ missed_detail }) => missed_detail !== null)).toEqual([]);
+      expect(moved_ms).toBeLessThan(MOVED_MS * slow);
+      expect(ended_ms).toBeLessThan((STOP_WITHIN_MS + 250) * slow);
+    },
+    OPENING_MS * 2,
   );
 });

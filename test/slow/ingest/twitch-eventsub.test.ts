@@ -56,7 +56,7 @@ describe('a channel on Twitch', () => {
     (await linkOf(t.db, connection))?.status;
 
   test('that waits for its turn in another worker is read and stored by the one before', async () => {
-    const channels = Array.from({ length: 20 }, (_, n) => String(n + 1));
+    const channels = Array.from({ length: 24 }, (_, n) => String(n + 1));
     const connected = channels.map((id) => connections.connect(id));
     const first = begin(silentLog, patient);
     for (const one of connected) await until(async () => (await statusOf(one)) === 'connected');
@@ -68,15 +68,15 @@ describe('a channel on Twitch', () => {
       );
     const [before] = await holders();
     const asked = twitch.asked('/helix/eventsub/subscriptions');
-    twitch.fail({ path: '/helix/eventsub', times: 16, status: 429, retry_after: 8 });
+    twitch.fail({ path: '/helix/eventsub', times: 20, status: 429, retry_after: 8 });
     begin(silentLog, patient);
     const offering = () => t.db.query("select 1 as one from work_members where 'twitch' = any (kinds)");
     await until(async () => (await offering()).length === 2);
     const stopped = first.stop();
-    await until(() => twitch.asked('/helix/eventsub/subscriptions') === asked + 16);
+    await until(() => twitch.asked('/helix/eventsub/subscriptions') === asked + 20);
     for (const id of channels) twitch.notify(id, 'channel.follow', { ...follow(id), broadcaster_user_id: id });
     await until(() => records.of('twitch:follower').length >= 4);
-    expect(await holders()).toMatchObject([{ holder: before!['holder'], links: 4 }, { links: 16 }]);
+    expect(await holders()).toMatchObject([{ holder: before!['holder'], links: 4 }, { links: 20 }]);
     await stopped;
     workers.shift();
     await until(() => records.counted('twitch:follower').length >= channels.length);
@@ -89,7 +89,7 @@ describe('a channel on Twitch', () => {
     const connected = channels.map((id) => connections.connect(id));
     const first = begin(silentLog, QUICK, STOP_WITHIN_MS);
     for (const one of connected) await until(async () => (await statusOf(one)) === 'connected');
-    twitch.slow_ms = 150;
+    twitch.slow_ms = 300;
     const sent: { user: string; at: number; channel_id: string }[] = [];
     const timer = setInterval(() => {
       for (const channel_id of channels) {
