@@ -77,6 +77,7 @@ export function openAdapters(
       createTwitchAdapter({
         ...{ twitch, client_id: settings.twitch.client_id[0], conduits, metrics },
         lastKnown: createLastKnown(db),
+        subscription_calls: settings.twitch.subscription_calls,
       }) as Adapter,
       ...(conduits ? [createShardAdapter({ conduits, twitch, refused: linked.refused }) as Adapter] : []),
       ...adaptersOf(settings, http, db),

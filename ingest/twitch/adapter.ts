@@ -38,6 +38,8 @@ export interface TwitchAdapterDeps {
   /** State of a channel whose events other processes received, over a conduit. Default: unknown. */
   lastKnown?(connection: LinkedConnection): Promise<Known>;
   metrics: Metrics;
+  /** Concurrent subscription calls of a channel. Default 6. */
+  subscription_calls?: number;
 }
 
 /**
@@ -252,6 +254,7 @@ class Opened implements TwitchSession {
         this.link.keepBeginning(this.stateSince(since));
       },
       signal,
+      at_once: this.deps.subscription_calls,
     });
     this.since = subscribed.since;
     this.refused = subscribed.refused;

@@ -73,12 +73,8 @@ export interface Subscribed {
 /** The token was refused and no other one is better: the session's owner must log in again. */
 export class TokenUnusable extends Error {}
 
-/**
- * Concurrent calls of a link: the window of a session is short, and the bucket is the user's own. No call begins once
- * the bucket could be empty by those on their way.
- */
+/** Concurrent calls of a link: the window of a session is short, and the bucket is the user's own. */
 const AT_ONCE = 6;
-const BUDGET = { at_once: AT_ONCE, reserve: AT_ONCE };
 const RETRY = { first_ms: 250, most_ms: 4_000, tries: 4 };
 /** Longest wait for the bucket, which is full again after a minute; a later limit has another reason. */
 const LONGEST_LIMIT_MS = 65_000;
@@ -97,6 +93,8 @@ export interface SubscribeOptions {
   /** Called with {@link Subscribed.since} of the types whose conditions are all subscribed to, with each progress. */
   onSince(since: Subscribed['since']): void;
   signal: AbortSignal;
+  /** Concurrent calls. Default 6. */
+  at_once?: number;
 }
 
 /**
@@ -105,12 +103,13 @@ export interface SubscribeOptions {
  * @throws LinkLost when Twitch does not answer for one of them
  */
 export async function subscribeAll(options: SubscribeOptions): Promise<Subscribed> {
-  const { reader, signal } = options;
+  const { reader, signal, at_once = AT_ONCE } = options;
   const done: Subscribed = { since: {}, refused: [], cost: null };
   const waiting = [...(options.wanted ?? SUBSCRIPTIONS)];
   const open = new Map<string, number>();
   for (const { type } of waiting) open.set(type, (open.get(type) ?? 0) + 1);
-  const budget = new CallBudget(BUDGET);
+  // No call begins once the bucket could be empty by those on their way.
+  const budget = new CallBudget({ at_once, reserve: at_once });
   const work = async (count: number): Promise<void> => {
     for (let n = 0; n < count; n += 1) {
       const next = waiting.shift();
@@ -121,7 +120,7 @@ export async function subscribeAll(options: SubscribeOptions): Promise<Subscribe
     }
   };
   await work(1);
-  await Promise.all(Array.from({ length: AT_ONCE }, () => work(Infinity)));
+  await Promise.all(Array.from({ length: at_once }, () => work(Infinity)));
   signal.throwIfAborted();
   return done;
 }

@@ -345,6 +345,11 @@ export const SettingsSchema = z.strictObject({
             'or without the app’s secret: one socket for each channel ([0057](../decisions/0057-twitch-conduits.md))',
         ),
       conduit_shards: integer(1, 1_000).default(4).describe('Sockets of the conduit, divided among the workers'),
+      subscription_calls: integer(1, 20)
+        .default(6)
+        .describe(
+          'Subscription calls that a channel’s own socket makes at a time, while its user’s bucket has as many',
+        ),
     })
     .prefault({})
     .meta(VENDORS),
