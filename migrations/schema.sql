@@ -1137,6 +1137,15 @@ create table kick_first_subscriptions (
   constraint kick_first_subscriptions_pkey PRIMARY KEY (channel_id, type)
 );
 
+create table lake_erasures (
+  engine text not null,
+  topic text not null,
+  partition integer not null,
+  from_offset bigint not null,
+  to_offset bigint not null,
+  constraint lake_erasures_pkey PRIMARY KEY (engine, topic, partition, from_offset, to_offset)
+);
+
 create table lake_files (
   engine text not null,
   topic text not null,

@@ -1,6 +1,7 @@
 import { createWriteStream } from 'node:fs';
 import { mkdir, open, rename, rm } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
+import { buffer } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
 import { fileURLToPath } from 'node:url';
 import { removeLeftovers, temporaryName } from '../../lib/files/temporary';
@@ -15,10 +16,25 @@ export async function openPlainFiles(address: string): Promise<PlainFiles> {
     async put(key, content) {
       await blobs.put(key, content, 'application/vnd.apache.parquet', { sha256: null });
     },
+    async open(key) {
+      const info = await blobs.head(key);
+      if (info === undefined) return undefined;
+      return {
+        byteLength: info.size_bytes,
+        async slice(start, end = info.size_bytes) {
+          const part = await blobs.part(key, { start, end: end - 1 });
+          if (part === undefined) throw new Error(`the file ${key} is gone`);
+          return bytesOf(await buffer(part));
+        },
+        close: () => Promise.resolve(),
+      };
+    },
     delete: (key) => blobs.delete(key),
     close: () => blobs.close(),
   };
 }
+
+const bytesOf = (of: Buffer): ArrayBuffer => new Uint8Array(of).buffer;
 
 const TEMPORARY = '.tmp';
 
@@ -38,6 +54,24 @@ async function folderStore(folder: string): Promise<PlainFiles> {
       } finally {
         await rm(temporary, { force: true });
       }
+    },
+    async open(key) {
+      const file = await open(join(root, key), 'r').catch((error: NodeJS.ErrnoException) => {
+        if (error.code === 'ENOENT') return undefined;
+        throw error;
+      });
+      if (file === undefined) return undefined;
+      const { size } = await file.stat();
+      return {
+        byteLength: size,
+        async slice(start, end = size) {
+          const bytes = Buffer.alloc(end - start);
+          const { bytesRead } = await file.read(bytes, 0, bytes.length, start);
+          if (bytesRead < bytes.length) throw new Error(`the file ${key} has become shorter`);
+          return bytesOf(bytes);
+        },
+        close: () => file.close(),
+      };
     },
     delete: (key) => rm(join(root, key), { force: true }),
     close: () => Promise.resolve(),

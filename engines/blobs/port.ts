@@ -42,9 +42,18 @@ export class BlobDamaged extends Error {
   }
 }
 
+/** Content of a file, read by parts. */
+export interface FileParts {
+  byteLength: number;
+  /** Bytes from `start` up to `end` (exclusive; default: the end of the file). */
+  slice(start: number, end?: number): Promise<ArrayBuffer>;
+}
+
 /** Files that other programs read as they are; a file is visible whole or not at all. */
 export interface PlainFiles {
   put(key: string, content: Readable): Promise<void>;
+  /** Undefined for a missing file. Its content stays readable until `close`, also while a `put` replaces the file. */
+  open(key: string): Promise<(FileParts & { close(): Promise<void> }) | undefined>;
   /** A missing file is no error. */
   delete(key: string): Promise<void>;
   close(): Promise<void>;

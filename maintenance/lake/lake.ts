@@ -2,7 +2,8 @@ import { Readable } from 'node:stream';
 import { TOPICS } from '../../domain/common/records';
 import type { PlainFiles } from '../../engines/blobs/port';
 import type { Database, Queryable } from '../../engines/postgres/port';
-import { type ExportFormat, openEncoder } from '../archive/files/encoder';
+import type { ReadFormat } from '../archive/files/decoder';
+import { openEncoder } from '../archive/files/encoder';
 import { type Persons, recordColumns, recordRow, TOPIC_OF, type TopicSource } from '../archive/files/record-columns';
 import type { ExportRow } from '../archive/files/columns';
 import { replayTopic, type ReplayDeps } from '../archive/replay';
@@ -11,6 +12,7 @@ import { expiryOf, sweepExpired } from '../retention/expiry';
 import { RawJson } from '../../lib/json/raw-json';
 import { Sql } from '../../kernel/sql';
 import { HistoryTruncated, readStored } from '../../projections/runtime/rebuild/source';
+import { dropWrittenErasures, ownRows } from './own-rows';
 import { removeUnsorted, sortedByAccount } from './sorted-rows';
 
 export interface LakeDeps extends ReplayDeps {
@@ -18,7 +20,7 @@ export interface LakeDeps extends ReplayDeps {
   store: PlainFiles;
   persons: Persons;
   /** Default Parquet. */
-  format?: ExportFormat;
+  format?: ReadFormat;
   /** Milliseconds since 1970; default the current time. */
   now?: number;
 }
@@ -77,6 +79,7 @@ export async function writeLake(deps: LakeDeps, signal: AbortSignal): Promise<nu
     if (signal.aborted) break;
     await writeFile(deps, file).then(() => (written += 1), fail);
   }
+  await dropWrittenErasures(db).catch(fail);
   if (failures.length > 0) throw failures[0];
   return written;
 }
@@ -133,10 +136,22 @@ const SOURCES = new Map<string, TopicSource>(
 );
 
 /** Key of the file of a day: `<log>/<topic>/<day>/<topic>-<day>-<partition>.parquet`. */
-const keyOf = (engine: string, { topic, day, partition }: LakeFile, format: ExportFormat): string =>
+const keyOf = (engine: string, { topic, day, partition }: LakeFile, format: ReadFormat): string =>
   `${archiveKeyPart(engine)}/${topic}/${day}/${topic}-${day}-${partition}.${format}`;
 
 async function writeFile(deps: LakeDeps, file: LakeFile): Promise<void> {
+  try {
+    await write(deps, file, null);
+  } catch (error) {
+    if (!(error instanceof HistoryTruncated)) throw error;
+    const bounds = (await deps.broker.bounds(file.topic)).get(file.partition);
+    if (bounds === undefined) throw error;
+    await write(deps, file, bounds.earliest);
+  }
+}
+
+/** Writes a file from the records of the log; those before `dropped` are rows of the file itself. */
+async function write(deps: LakeDeps, file: LakeFile, dropped: number | null): Promise<void> {
   const { db, broker, store, persons, format = 'parquet' } = deps;
   const { topic, partition, day, version } = file;
   const source = SOURCES.get(topic)!;
@@ -146,7 +161,7 @@ async function writeFile(deps: LakeDeps, file: LakeFile): Promise<void> {
   async function* content(): AsyncGenerator<Buffer> {
     let rows: ExportRow[] = [];
     yield encoder.head;
-    for await (const row of sortedByAccount(keptRows(deps, source, file))) {
+    for await (const row of sortedByAccount(keptRows(deps, source, file, dropped))) {
       accounts.add(String(row['account_id']));
       rows.push(row);
       if (rows.length < GROUP_ROWS) continue;
@@ -170,19 +185,46 @@ async function writeFile(deps: LakeDeps, file: LakeFile): Promise<void> {
 }
 
 /** Rows of a file, without those of dissolved accounts and those past their retention. */
-async function* keptRows(deps: LakeDeps, source: TopicSource, file: LakeFile): AsyncGenerator<ExportRow[]> {
-  const { topic, partition, from_offset, to_offset } = file;
-  const range = { topic, partition, from: { number: from_offset }, to: { number: to_offset } };
+async function* keptRows(
+  deps: LakeDeps,
+  source: TopicSource,
+  file: LakeFile,
+  dropped: number | null,
+): AsyncGenerator<ExportRow[]> {
   const is_kept = new Map<string, boolean>();
-  for await (const records of replayTopic(deps, range)) {
-    const readable = records.filter((record) => 'raw' in record);
-    const unknown = new Set(readable.flatMap(({ account_id: id }) => (is_kept.has(id) ? [] : [id])));
+  const columns = recordColumns(source, deps.persons);
+  for await (const all of rowsOf(deps, source, file, dropped)) {
+    const unknown = new Set(
+      all.flatMap(({ account_id }) => (is_kept.has(String(account_id)) ? [] : [String(account_id)])),
+    );
     if (unknown.size > 0)
       for (const [id, kept] of await keptAccounts(deps.db, [...unknown], file)) is_kept.set(id, kept);
-    const rows = readable.filter(({ account_id }) => is_kept.get(account_id) === true);
-    if (rows.length > 0)
-      yield rows.map((record) => shown(recordRow(source, record), recordColumns(source, deps.persons)));
+    const rows = all.filter(({ account_id }) => is_kept.get(String(account_id)) === true);
+    if (rows.length > 0) yield rows.map((row) => shown(row, columns));
   }
+}
+
+async function* rowsOf(
+  deps: LakeDeps,
+  source: TopicSource,
+  file: LakeFile,
+  dropped: number | null,
+): AsyncGenerator<ExportRow[]> {
+  const { topic, partition, from_offset, to_offset } = file;
+  const { db, store, broker, format = 'parquet' } = deps;
+  if (dropped !== null) {
+    const own = { db, store, engine: broker.id, format };
+    yield* ownRows(own, keyOf(broker.id, file, format), file, dropped);
+  }
+  const from = Math.max(from_offset, dropped ?? 0);
+  if (from >= to_offset) return;
+  for await (const records of replayTopic(deps, {
+    topic,
+    partition,
+    from: { number: from },
+    to: { number: to_offset },
+  }))
+    yield records.filter((record) => 'raw' in record).map((record) => recordRow(source, record));
 }
 
 /** The columns of a row alone: no other part of a record reaches the disk. */

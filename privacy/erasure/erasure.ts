@@ -9,6 +9,7 @@ import { keyOfChannel, shardOf } from '../../lib/hash/shards';
 import { refuseDecoded } from '../../projections/runtime/checkpoint/checkpoints';
 import { RebuildRunning, keepRebuildsAway } from '../../projections/runtime/rebuild/lock';
 import { readStored, type ReadArchived } from '../../projections/runtime/rebuild/source';
+import { markLake } from './lake-places';
 import { unfencedNodesMayRun, untilApplied } from './erasure-roll';
 import { BLOCK, indexTopic, placesOf, type Place } from '../../maintenance/archive/subject-index';
 
@@ -138,7 +139,9 @@ async function* recordsOf(
   deps.onProgress?.({ done: 0, total: 0, what: `records of ${topic}` });
   await indexTopic(deps, topic);
   const ends = await deps.broker.bounds(topic);
-  const spans = joined(await placesOf(deps, topic, hash), ends).flatMap(({ partition, from: first, to }) => {
+  const places = await placesOf(deps, topic, hash);
+  await markLake(deps.db, deps.broker.id, topic, places);
+  const spans = joined(places, ends).flatMap(({ partition, from: first, to }) => {
     const span = { partition, first: Math.max(first, from(partition)), to: Math.min(to, ends.get(partition)!.next) };
     return span.first < span.to ? [span] : [];
   });
@@ -186,14 +189,6 @@ async function apply(deps: SweepDeps, eraser: RecordEraser, found: readonly Logg
           `update dead_letters d set error = '[erased]' from unnest($2::integer[], $3::text[]) r (partition, position)
            where d.source = $1 and d.partition = r.partition and d.position = r.position`,
           [eraser.topic, found.map(({ partition }) => partition), found.map(({ offset }) => String(offset))],
-        );
-        // No process has the person's keys in memory by the time of the rewriting.
-        await tx.query(
-          `update lake_files f set version = f.version + 1, rewrite_at = now() + interval '1 minute'
-           from unnest($2::integer[], $3::bigint[]) r (partition, place)
-           where f.topic = $1 and f.persons = 'clear' and f.partition = r.partition
-             and r.place >= f.from_offset and r.place < f.to_offset`,
-          [eraser.topic, found.map(({ partition }) => partition), found.map(({ offset }) => offset)],
         );
         return { rows, messages: changed };
       });

@@ -7,6 +7,7 @@ import { openPlainFiles } from '../../engines/blobs/plain-files';
 import type { PlainFiles } from '../../engines/blobs/port';
 import { expireLake, type LakeDeps, writeLake } from '../../maintenance/lake/lake';
 import { sortedByAccount } from '../../maintenance/lake/sorted-rows';
+import { indexTopic } from '../../maintenance/archive/subject-index';
 import { eventLogEraser } from '../../privacy/erasure/events';
 import { eraseSubject } from '../../privacy/erasure/erasure';
 import type { TestDatabase } from '../support/database';
@@ -113,6 +114,59 @@ test('an erasure rewrites files with personal parts, also when the rewriting was
   expect(await text()).toContain('other');
   expect(await write()).toBe(1);
   expect(await text()).not.toContain('other');
+});
+
+describe('rows of records that the log has dropped', () => {
+  const erasing = () => ({
+    ...{ db: t.db, ...on, erasers: [eventLogEraser], keys_cached_ms: 0 },
+    destroyKeys: (subject: string) => on.subject_keys.erase(subject),
+  });
+  const drop = async () => {
+    for (const [partition, { next }] of await on.broker.bounds(TOPICS.platform_events))
+      await on.broker.trim(TOPICS.platform_events, partition, next);
+  };
+  const text = async () => readFile(join(folder, (await files())[0]!), 'utf8');
+
+  test('are emptied of an erased person, whose records were dropped before the file was written again', async () => {
+    await on.records.append(TOPICS.platform_events, [said(1, 'canary'), said(2, 'canary of another account')]);
+    await write({ persons: 'clear' });
+    await eraseSubject(erasing(), 'kick:7');
+    await drop();
+    await t.db.query(`update lake_files set rewrite_at = now()`);
+    expect(await write({ persons: 'clear' })).toBe(1);
+    expect(await text()).not.toContain('canary');
+    expect(await ids()).toHaveLength(2);
+    expect(await t.db.query('select 1 as one from lake_erasures')).toEqual([]);
+  });
+
+  test('are emptied of a person whom an erasure does not find in the log any more', async () => {
+    await on.records.append(TOPICS.platform_events, [said(1, 'canary'), { ...said(1, 'other'), subject: 'kick:8' }]);
+    await write({ persons: 'clear' });
+    await indexTopic({ db: t.db, ...on }, TOPICS.platform_events);
+    await drop();
+    await expect(eraseSubject(erasing(), 'kick:7')).rejects.toThrow('gone');
+    await t.db.query(`update lake_files set rewrite_at = now()`);
+    expect(await write({ persons: 'clear' })).toBe(1);
+    expect(await text()).not.toContain('canary');
+    expect(await ids()).toHaveLength(2);
+  });
+
+  test('are left out by retention and a changed setting, and later hours are added to the rest', async () => {
+    const kept = said(1, 'kept');
+    await on.records.append(TOPICS.platform_events, [kept, said(2, 'of a dissolved account')]);
+    await write({ persons: 'clear' });
+    await drop();
+    const later_one = said(1, 'later');
+    await on.records.append(TOPICS.platform_events, [later_one]);
+    await t.db.query('insert into dissolved_accounts (account_id) values ($1)', [ACCOUNTS[2]!]);
+    await expireLake(t.db);
+    await write({ persons: 'clear' });
+    expect(await ids()).toEqual([kept.id, later_one.id]);
+    expect(await text()).toContain('kept');
+    await write();
+    expect(await ids()).toEqual([kept.id, later_one.id]);
+    expect(await text()).not.toContain('kept');
+  });
 });
 
 test('retention and dissolved accounts remove rows, and a file without rows', async () => {

@@ -81,6 +81,7 @@ const NOTHING_PERSONAL: Readonly<Record<string, readonly string[]>> = {
     'erased_shared_messages',
     'erased_uses',
     'lake_files',
+    'lake_erasures',
     'counted_events',
     'merged_sessions',
     'pending_session_merges',
