@@ -1,4 +1,5 @@
 import { type Command, Option } from 'commander';
+import { z } from 'zod';
 import { TOPICS } from '../domain/common/records';
 import type { StoredEvent } from '../engines/event-store/port';
 import { type ExportBatch, type ExportProgress, readProgress, writeExport } from '../maintenance/archive/export-file';
@@ -33,6 +34,8 @@ const EVENT = [
   ...columns('text', 'id', 'type'),
   ...columns('time', 'recorded_at'),
 ];
+
+const AccountPlaceText = z.object({ place: z.int(), stream: z.string(), revision: z.int() });
 
 const isTopicSource = (source: string): source is TopicSource => source in TOPIC_OF;
 
@@ -141,9 +144,10 @@ async function* rowsOf(
     return;
   }
   if (account !== undefined) {
-    const after = Number(progress?.places['rows'] ?? 0);
-    for await (const batch of replayAccount(context, { ...range, account, after }))
-      yield batch.map(({ event, place }) => ({ ...event, place: String(place) }));
+    const text = progress?.places['rows'];
+    const after = text === undefined ? {} : { after: AccountPlaceText.parse(JSON.parse(String(text))) };
+    for await (const batch of replayAccount(context, { ...range, account, ...after }))
+      yield batch.map(({ event, place }) => ({ ...event, place: JSON.stringify(place) }));
     return;
   }
   for await (const batch of replayEvents(context, range)) yield batch.map((event: StoredEvent) => ({ ...event }));

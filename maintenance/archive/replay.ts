@@ -112,16 +112,32 @@ export async function* replayEvents(
 /** An event, and its place among those of its account. */
 export interface AccountEvent {
   event: StoredEvent;
+  place: AccountPlace;
+}
+
+/** A place in the read model `account-events`, and the event there. A rebuild gives events other places. */
+export interface AccountPlace {
   place: number;
+  stream: string;
+  revision: number;
+}
+
+/** The read model was rebuilt meanwhile: places from before do not show which events were read. */
+export class PlacesRebuilt extends Error {
+  constructor() {
+    super('the read model account-events was rebuilt since this began: begin again, without --resume');
+    this.name = 'PlacesRebuilt';
+  }
 }
 
 /**
  * Domain events of one account behind a place, as far as the read model `account-events` has them: in commit order,
  * but an event whose dead letter was retried has a later place.
+ * @throws PlacesRebuilt where another event, or none, is at the place `after`, also between two pages
  */
 export async function* replayAccount(
   deps: Pick<ReplayDeps, 'events' | 'db'>,
-  { account, after = 0, ...range }: EventRange & { account: string; after?: number },
+  { account, after, ...range }: EventRange & { account: string; after?: AccountPlace },
 ): AsyncGenerator<AccountEvent[]> {
   const wanted = inRange(range, ({ position }) => placeOfEvent(position));
   for await (const events of eventsOfAccount(deps, account, after)) {
@@ -146,14 +162,16 @@ const ACCOUNT_PAGE = 500;
 async function* eventsOfAccount(
   { events, db }: Pick<ReplayDeps, 'events' | 'db'>,
   account: string,
-  from: number,
+  from: AccountPlace | undefined,
 ): AsyncGenerator<AccountEvent[]> {
   for (let after = from; ;) {
-    const places = await db.query<{ place: number; stream: string; revision: number }>(
-      `select place, stream, revision from account_events where account_id = $1 and place > $2
+    const found_places = await db.query<AccountPlace & Record<string, unknown>>(
+      `select place, stream, revision from account_events where account_id = $1 and place >= $2
        order by place limit $3`,
-      [account, after, ACCOUNT_PAGE],
+      [account, after?.place ?? 0, ACCOUNT_PAGE + 1],
     );
+    const places = found_places.map(({ place, ...of }) => ({ ...of, place: Number(place) }));
+    if (after !== undefined && !isSamePlace(places.shift(), after)) throw new PlacesRebuilt();
     const spans = new Map<string, { from: number; to: number }>();
     for (const { stream, revision } of places) {
       const { from, to } = spans.get(stream) ?? { from: revision, to: revision };
@@ -164,14 +182,17 @@ async function* eventsOfAccount(
       for (const event of await events.read(stream, from, { limit: to - from + 1, ips: true }))
         found.set(`${stream} ${event.revision}`, event);
     }
-    yield places.flatMap(({ stream, revision, place }) => {
-      const event = found.get(`${stream} ${revision}`);
-      return event === undefined ? [] : [{ event, place: Number(place) }];
+    yield places.flatMap((place) => {
+      const event = found.get(`${place.stream} ${place.revision}`);
+      return event === undefined ? [] : [{ event, place }];
     });
     if (places.length < ACCOUNT_PAGE) return;
-    after = places.at(-1)!.place;
+    after = places.at(-1)!;
   }
 }
+
+const isSamePlace = (found: AccountPlace | undefined, { place, stream, revision }: AccountPlace): boolean =>
+  found !== undefined && found.place === place && found.stream === stream && Number(found.revision) === revision;
 
 /** Compares times whose number of fractional digits differs between engines: as instants, then by digits. */
 function isInWindow(time: string, since: string | undefined, until: string | undefined): boolean {

@@ -1,7 +1,7 @@
 import { v7 as uuid } from 'uuid';
 import { attributedEventStore } from '../../engines/event-store/decorators/attributed';
 import type { EventStore } from '../../engines/event-store/port';
-import { replayAccount } from '../../maintenance/archive/replay';
+import { type AccountPlace, PlacesRebuilt, replayAccount } from '../../maintenance/archive/replay';
 import { accountEvents } from '../../projections/accounts/account-events';
 import { rebuild } from '../../projections/runtime/rebuild/rebuild';
 import type { TestDatabase } from '../support/database';
@@ -18,12 +18,12 @@ enginesOfEach((database, embedded) => {
   store = attributedEventStore(on.events);
 });
 
-let last = 0;
-async function replayed(account: string, types: string[] = [], after = 0): Promise<unknown[]> {
+let last: AccountPlace;
+async function replayed(account: string, types: string[] = [], after?: AccountPlace): Promise<unknown[]> {
   const found: unknown[] = [];
-  for await (const batch of replayAccount({ events: store, db: t.db }, { account, types, after })) {
+  for await (const batch of replayAccount({ events: store, db: t.db }, { account, types, ...(after && { after }) })) {
     found.push(...batch.map(({ event }) => event.data['n']));
-    last = batch.at(-1)!.place;
+    last = batch.at(-1)?.place ?? last;
   }
   return found;
 }
@@ -50,8 +50,16 @@ test('the events of an account are found in commit order, whatever streams they 
   expect(await replayed(uuid())).toEqual([]);
   await runtime.stop();
 
+  await replayed(one);
+  const place = last;
+  // A place that no event has: a later page is behind it.
+  await t.db.query('update account_events set place = default where account_id = $1 and place = $2', [
+    ...[one, place.place],
+  ]);
+  await expect(replayed(one, [], place)).rejects.toThrow(PlacesRebuilt);
   await rebuild({ db: t.db, ...on, projections: [projection], name: projection.name });
   expect(await replayed(one)).toEqual(even);
+  await expect(replayed(one, [], { ...last, revision: last.revision - 1 })).rejects.toThrow(PlacesRebuilt);
 
   // An event whose dead letter is retried comes behind a replay that has ended.
   const [letter] = await t.db.query(
