@@ -14,6 +14,7 @@ import type { ConnectionTokens } from '../services/connections/connection-tokens
 import type { ChannelEmotes } from '../services/chat/emotes';
 import type { ProfileBreakers } from '../services/chat/profile-breakers';
 import type { ErasedChats } from '../kernel/eraser';
+import type { JobRequest } from '../kernel/job';
 import type { Settings } from '../kernel/settings/settings';
 import type { Tokens } from '../access/authentication/tokens/jwt';
 import type { ChatVendors } from '../vendors/chat/port';
@@ -63,6 +64,8 @@ export interface Services {
   /** Rights on an account that a request names. */
   accounts: AccountRights;
   live: LiveMessages;
+  /** Enqueues jobs for what no projection or reactor reads, each key once. */
+  enqueue(requests: readonly JobRequest[]): Promise<void>;
   secrets: SecretBox;
   /** Encrypts and decrypts personal text with the key of the data subject. */
   texts: PersonalTexts;

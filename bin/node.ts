@@ -87,6 +87,7 @@ export async function startNode(options: NodeOptions): Promise<LumioNode> {
       read_models,
       oauth: connections.vendors,
       chat,
+      jobs: jobs.jobs,
       ...callers,
     });
     await upgrade({ db: engines.db, events, texts: services.texts }, asOperator('upgrade'));

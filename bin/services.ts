@@ -11,6 +11,7 @@ import { eraseFromChats } from '../privacy/erasure/erase-chat';
 import { eraseRowsOf } from '../privacy/erasure/erasure';
 import { createArchiveReader } from '../maintenance/archive/reader';
 import { createPersonalTexts } from '../privacy/subject-keys/texts';
+import type { Jobs } from '../reactors/runtime/jobs';
 import { keepsOneOrder } from '../projections/runtime/outbox/order';
 import { createLiveMessages } from '../realtime/runtime/relay/live-messages';
 import { READERS } from './areas';
@@ -30,6 +31,7 @@ export interface ServiceParts {
   oauth: Services['oauth'];
   chat: Pick<Services, 'chat' | 'discord' | 'emotes' | 'profile_breakers' | 'connection_tokens' | 'spendYoutube'>;
   access: AccessInvalidation;
+  jobs: Pick<Jobs<never>, 'enqueueNamed' | 'wake'>;
 }
 
 /** Creates the services of operations over the engines. */
@@ -61,6 +63,11 @@ export function createServices(parts: ServiceParts): Services {
     oauth,
     ...chat,
     access,
+    async enqueue(requests) {
+      if (requests.length === 0) return;
+      await engines.db.transaction((tx) => parts.jobs.enqueueNamed(tx, requests));
+      parts.jobs.wake();
+    },
     eraseChats: (subjects) => eraseFromChats({ ...erasing, eraseNamed }, subjects),
     live: liveOf(engines, parts.metrics),
     metadata,

@@ -61,6 +61,7 @@ async function main(): Promise<void> {
     features,
     tokens,
     ...outside,
+    jobs: { enqueueNamed: noCall, wake: () => undefined },
     access,
   });
   const api = await createApi({

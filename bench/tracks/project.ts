@@ -158,7 +158,9 @@ const shares: Shares = {
 
 /** Runs the projector from its checkpoints until it has passed everything. */
 async function live(on: Opened): Promise<void> {
-  const runtime = createProjectionRuntime({ ...on, shares, log: quiet, metrics: noMetrics, projections: [eventLog] });
+  const jobs = { has: () => true, enqueueNamed: async () => undefined, wake: () => undefined };
+  const of = { projections: [eventLog], jobs };
+  const runtime = createProjectionRuntime({ ...on, shares, log: quiet, metrics: noMetrics, ...of });
   await runtime.start();
   const bounds = await on.broker.bounds(TOPICS.platform_events);
   const wanted = [...bounds.values()].reduce((sum, { next }) => sum + next, 0);

@@ -30,6 +30,7 @@ import { INSTANT_PATTERN, parseInstant, shownInstant } from '../../lib/time/inst
 import { isTransition } from '../../domain/history/channel-status';
 import { stringify } from '../../lib/json/raw-json';
 import { TOPICS } from '../../domain/common/records';
+import { messageStarts } from '../../services/automation/runs/message-starts';
 
 /** Maximum lead of an event's time over our clock. Spec rulings, `EmitEventInput`. */
 const FUTURE_MS = 5 * 60_000;
@@ -166,11 +167,12 @@ export const emitBotEvent = command({
   }),
   output: EmitEventResult,
   errors: broadcast_errors,
-  async run({ input, context, refuse }, { live }) {
+  async run({ input, context, refuse }, { live, db, enqueue }) {
     const payload = { username: input.username, ...input.raw };
     const row = eventOf({ ...input, raw: payload }, input.account_id, context, new Date(context.now).toISOString());
     requireShort(row, refuse);
     await broadcast(live, row);
+    await enqueue(await messageStarts(db, [{ ...row, account_id: row.account_id.toLowerCase() }], context.now));
     return { success: true, event: eventRecord(row) };
   },
 });

@@ -73,5 +73,9 @@ export function sendableEventData(data: string): string {
 /** The WebSocket channel of an account's events. */
 export const eventsChannel = (account_id: string): string => `${EVENTS}${account_id}`;
 
+/** The account of such a channel; null of another one. */
+export const accountOfEvents = (channel: string): string | null =>
+  isEventsChannel(channel) ? channel.slice(EVENTS.length) : null;
+
 export const isEventsChannel = (channel: string): boolean => channel.startsWith(EVENTS);
 const EVENTS = 'events:';

@@ -1,5 +1,6 @@
 import { chatChannel, type ChatRecord, readChatRecord } from '../../domain/chat/chat-messages';
 import { chatPush } from '../../domain/chat/chat-push';
+import { START_AUTOMATION } from '../../domain/automation/automation-runs';
 import { TOPICS } from '../../domain/common/records';
 import { textArray, type Queryable } from '../../engines/postgres/port';
 import { holdable } from '../../kernel/texts';
@@ -7,6 +8,7 @@ import type { LoggedRecord } from '../../engines/records/port';
 import { type ApplyMode, type ChannelMessage, projection, topic } from '../../kernel/projection';
 import { allSettledOrThrow } from '../../lib/async/all-settled';
 import { exactMicros, shownInstant } from '../../lib/time/instants';
+import { firstLineStarts } from '../../services/automation/runs/first-lines';
 import { countErased, hasMessageRow, writeMessages } from './chat-messages';
 import { isErasedAct, writeModeration } from './moderation-log';
 import { separate } from './places';
@@ -33,7 +35,7 @@ export interface ChatEntry {
  */
 export const chatLive = projection({
   name: 'chat-live',
-  version: 8,
+  version: 9,
   awaited: false,
   from: topic(TOPICS.chat_events),
   tables: [
@@ -41,6 +43,7 @@ export const chatLive = projection({
     // Filled by retention, erasures and erased records.
     'chat_minute_counts',
   ],
+  jobs: [START_AUTOMATION],
   late_indexes: [
     'platform_chat_messages_person',
     'platform_chat_messages_message',
@@ -63,6 +66,11 @@ export const chatLive = projection({
       tx.query(SET_HEADS, headsOf(entries), 'chat-heads-set'),
     ]);
     if (mode.rebuilding || mode.loading) return [];
+    const first_lines = entries.flatMap(({ id, record }) => (firsts.has(id) && !applied(id) ? [record] : []));
+    if (mode.enqueue !== undefined && first_lines.length > 0) {
+      const starts = await firstLineStarts(first_lines, tx, Date.now());
+      if (starts.length > 0) await mode.enqueue(tx, starts);
+    }
     return entries.flatMap((entry) => (twins.has(entry.id) || applied(entry.id) ? [] : messagesOf(entry, firsts)));
   },
 });

@@ -1,3 +1,4 @@
+import { START_AUTOMATION } from '../../domain/automation/automation-runs';
 import { isTransition } from '../../domain/history/channel-status';
 import { eventData, eventsChannel } from '../../domain/events/events';
 import { allSettledOrThrow } from '../../lib/async/all-settled';
@@ -10,6 +11,7 @@ import type { LoggedRecord } from '../../engines/records/port';
 import { tally } from '../../kernel/tally';
 import { type ApplyMode, type ChannelMessage, projection, topic } from '../../kernel/projection';
 import { UUID } from '../../lib/hash/uuid';
+import { messageStarts, turnMessages } from '../../services/automation/runs/message-starts';
 import { applyTurns } from '../runtime/ledger/channel-turns';
 
 const COLUMNS = 'id, account_id, type, platform, external_id, user_id, raw, created_at';
@@ -61,9 +63,10 @@ const RECOUNT = `insert into event_log_counters (account_id, type, platform, day
  */
 export const eventLog = projection({
   name: 'event-log',
-  version: 6,
+  version: 7,
   from: topic(TOPICS.platform_events) as { kind: 'topic'; topic: string },
   tables: ['platform_event_logs', 'event_log_counters', 'channel_status'],
+  jobs: [START_AUTOMATION],
   // The row of a derived id excludes later records of the same id.
   late_ledger: {
     table: 'platform_event_logs',
@@ -81,7 +84,14 @@ export const eventLog = projection({
   async apply(batch: readonly LoggedRecord[], tx: Queryable, mode: ApplyMode): Promise<ChannelMessage[]> {
     const rows = batch.map(storable);
     const repeats = (mode.repeats ?? []).map(storable);
-    const turn = (counted: readonly StorableRow[]) => applyTurns(inOrder(counted, repeats), tx);
+    const turn = async (counted: readonly StorableRow[]): Promise<ChannelMessage[]> => {
+      const turns = await applyTurns(inOrder(counted, repeats), tx);
+      if (turns.length > 0 && mode.enqueue !== undefined && !mode.rebuilding) {
+        const starts = await messageStarts(tx, turnMessages(turns), Date.now());
+        if (starts.length > 0) await mode.enqueue(tx, starts);
+      }
+      return turns;
+    };
     if (rows.length === 0) {
       const turns = await turn([]);
       return mode.rebuilding ? [] : turns;

@@ -52,14 +52,23 @@ function timeOf({ occurred_at, received_at }: LoggedRecord): number {
 export const isBroadcaster = ({ platform_user_id, message }: Pick<ChatLine, 'platform_user_id' | 'message'>): boolean =>
   platform_user_id === message.channel_id;
 
-/** Lines in channels with a bot that no bot of this installation wrote. */
-export async function answerable<Line extends ChatLine>(lines: readonly Line[], tx: Queryable): Promise<Line[]> {
+export const shownName = ({ message }: Pick<ChatLine, 'message'>): string =>
+  message.author!.display_name ?? message.author!.username ?? '';
+
+/** Lines that no bot of this installation wrote; a bot that is the channel itself counts for what it sent from here. */
+export async function ofPersons<Line extends ChatLine>(lines: readonly Line[], tx: Queryable): Promise<Line[]> {
   if (lines.length === 0) return [];
-  const hasBot = await placesWithBot(tx, lines);
   const isBot = await installedBots(tx, lines);
   const isSentHere = await sentHere(
     tx,
     lines.filter((line) => isBot(line) && isBroadcaster(line)),
   );
-  return lines.filter((line) => hasBot(line) && (!isBot(line) || (isBroadcaster(line) && !isSentHere(line))));
+  return lines.filter((line) => !isBot(line) || (isBroadcaster(line) && !isSentHere(line)));
+}
+
+/** Lines of persons in channels with a bot. */
+export async function answerable<Line extends ChatLine>(lines: readonly Line[], tx: Queryable): Promise<Line[]> {
+  if (lines.length === 0) return [];
+  const hasBot = await placesWithBot(tx, lines);
+  return ofPersons(lines.filter(hasBot), tx);
 }

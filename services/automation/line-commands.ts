@@ -6,7 +6,7 @@ import { commandIn } from '../../domain/automation/expansion';
 import { onBotCommand } from '../../domain/automation/nodes/triggers';
 import type { Queryable } from '../../engines/postgres/port';
 import type { JobRequest } from '../../kernel/job';
-import { answerable, type ChatLine } from './chat-lines';
+import { answerable, type ChatLine, shownName } from './chat-lines';
 import { takeUses } from './command-uses';
 import { commandsNamed, type EffectiveCommand } from './effective-commands';
 import { knownFollowers } from './followers';
@@ -66,20 +66,18 @@ function startRequest(use: Use, automation_id: string): JobRequest {
   const { id, account_id, platform, platform_user_id, person, at_ms, message, args } = use;
   const payload = lineStart({
     ...{ account_id, automation_id, node_ids: [], trigger: onBotCommand.type, cause_id: id, platform, person, at_ms },
-    ...{ platform_user_id, user: nameOf(use), role: shownRole(message), args },
+    ...{ platform_user_id, user: shownName(use), role: shownRole(message), args },
     ...{ channel_id: message.channel_id, message_id: message.message_id, live_chat_id: message.live_chat_id },
   });
   return { name: START_AUTOMATION, key: payload.start_key, payload };
 }
-
-const nameOf = ({ message }: Use): string => message.author!.display_name ?? message.author!.username ?? '';
 
 function request(name: string, use: Use, more: object): JobRequest {
   const { id, account_id, platform, platform_user_id, person, at_ms, message, args, command } = use;
   const payload = {
     ...{ account_id, command_id: command.command_id, platform, cause_id: id, person, at_ms, ...more },
     ...{ channel_id: message.channel_id, reply_to: message.message_id, live_chat_id: message.live_chat_id },
-    ...{ platform_user_id, user: nameOf(use), args },
+    ...{ platform_user_id, user: shownName(use), args },
   };
   return { name, key: id, payload, expires_at: lineExpiry(at_ms) };
 }

@@ -1,3 +1,4 @@
+import { randomInt } from 'node:crypto';
 import { WebSocket } from 'ws';
 import { Automations, chain } from '../support/automations';
 import { startServer, type TestServer } from '../support/server';
@@ -255,6 +256,44 @@ test('a command starts its automation once for a line, with its arguments, withi
   expect(runs).toMatchObject([{ trigger: 'trigger:bot_command', status: 'succeeded', event_id: null }, {}]);
   expect(lines().sort()).toEqual(['Name 42 @ada now|@ada|ada', 'Name 43 ||Name 43']);
   await owner.send('DELETE', path, undefined);
+});
+
+test("a person's first line in the account starts automations once, by their platforms", async () => {
+  const id = await automation(chain(['trigger:first_message', { platforms: ['kick'] }], say('Hi {{displayName}}')));
+  const other = await automation(chain(['trigger:first_message', { platforms: ['trovo'] }], say('Not here')));
+  const [one, two] = [randomInt(1_000_000, 2_000_000), randomInt(2_000_000, 3_000_000)];
+  const message_id = await writeLine('Hello', { user_id: one });
+  await writeLine('Hello', { user_id: one, message_id });
+  await writeLine('Again', { user_id: one });
+  await writeLine('I am the bot', { user_id: 555 });
+  await writeLine('Hello', { user_id: two });
+  expect(await ended(id, 2)).toMatchObject([{ trigger: 'trigger:first_message', status: 'succeeded' }, {}]);
+  expect(lines().sort()).toEqual([`Hi Name ${one}`, `Hi Name ${two}`].sort());
+  expect(await runsOf(other)).toEqual([]);
+});
+
+test('messages that are broadcast and not stored start automations, test events start none', async () => {
+  const { account_id, system_key } = server.credentials;
+  const system = new ApiClient(server.base_url, system_key);
+  const turned = await automation(chain(['trigger:message', { types: ['channel:*'] }], say('{{event.type}}')));
+  const saved = await automation(chain(['trigger:message', { types: ['obs:scene'] }], say('{{event.type}}')));
+  const report = (event_type: string, headers = {}) =>
+    system.send(
+      'POST',
+      '/v1/events/emit-bot',
+      { account_id, event_type, platform: 'obs', username: 'ada', raw: {} },
+      headers,
+    );
+  const of = (event_type: string) => ({ event_type, platform: 'obs' });
+  expect((await owner.send('POST', '/v1/events/test', of('obs:scene'))).status).toBe(200);
+  expect((await owner.send('POST', '/v1/events/emit', of('obs:scene'))).status).toBe(200);
+  for (const event_type of ['obs:other', 'obs:scene', 'obs:scene'])
+    expect((await report(event_type, { 'idempotency-key': event_type })).status).toBe(200);
+  expect(await ended(saved)).toMatchObject([{ trigger: 'trigger:message', status: 'succeeded', event_id: null }]);
+  const begun = { event_type: 'kick:stream_online', raw: { is_live: true, started_at: new Date().toISOString() } };
+  expect((await owner.send('POST', '/v1/events/emit', begun)).status).toBe(200);
+  expect((await ended(turned)).length).toBe(1);
+  expect(lines().sort()).toEqual(['channel:online', 'obs:scene']);
 });
 
 test('missed due times start one run together, a disabled automation has none', async () => {

@@ -32,6 +32,7 @@ import {
   type EventProjection,
 } from '../../kernel/projection';
 import { initialiseCheckpoint } from '../../projections/runtime/drive/checkpoint-init';
+import { START_AUTOMATION } from '../../domain/automation/automation-runs';
 import { createProjectionRuntime, type ProjectionRuntimeDeps } from '../../projections/runtime/runtime';
 import { silentLog } from './log';
 import { PATIENCE_MS } from './patience';
@@ -83,6 +84,13 @@ export async function engines(db: PostgresDatabase): Promise<Engines> {
   };
 }
 
+/** Jobs of projections that start automations, over accounts without any. */
+export const NO_STARTS: NonNullable<ProjectionRuntimeDeps['jobs']> = {
+  has: (name) => name === START_AUTOMATION,
+  enqueueNamed: () => Promise.reject(new Error('no account has an automation')),
+  wake: () => undefined,
+};
+
 /** A runtime with pauses fit for a test. */
 export const runtimeOf = (
   db: ProjectionRuntimeDeps['db'],
@@ -100,6 +108,7 @@ export const runtimeOf = (
     log: silentLog,
     metrics: noMetrics,
     projections,
+    jobs: NO_STARTS,
     observe_ms: 100,
     backoff_ms: 300,
     wait_ms: PATIENCE_MS,

@@ -35,6 +35,14 @@ export const onMessage = trigger('message', {
   },
 });
 
+const MESSAGE_PREFIXES: ReadonlySet<string> = new Set(['channel', 'obs', 'copyright']);
+
+/** Members of `types` that name messages of this type; none of a type that is no such message. */
+export function messagePatterns(type: string): string[] {
+  const prefix = type.slice(0, Math.max(0, type.indexOf(':')));
+  return MESSAGE_PREFIXES.has(prefix) ? [type, `${prefix}:*`] : [];
+}
+
 export const onFirstMessage = trigger('first_message', {
   summary: "A person's first line in the chats of the account.",
   config: { platforms: z.array(z.enum(PLATFORMS)).min(1).max(4).optional() },
