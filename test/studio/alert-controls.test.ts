@@ -159,7 +159,7 @@ test('the audit log names the page of each token, and the account of controls, w
     expect(answer.status).toBe(200);
     return answer.body.data as { action: string; target: object; actor: { id: string }; after: any }[];
   };
-  const [{ id: overlay_id, key }] = overlays as [{ id: string; key: string }];
+  const { id: overlay_id, key } = overlays[0]!;
   const done = async (method: string, path: string, body?: object) => {
     const answer = await owner.send(method, path, body);
     expect(answer.status).toBeLessThan(300);
