@@ -14,8 +14,9 @@ import type { Family } from '../realtime/runtime/channel/family';
 import type { ReadingBounds } from './http/answers/answer-room';
 import { asyncApiDocument } from './documents/asyncapi';
 import { acceptJson } from './http/requests/bodies';
-import { type BodyLimits, boundBodies } from './http/requests/body-room';
+import { boundBodies } from './http/requests/body-room';
 import { clientIp, trustedProxies } from './http/requests/client-ip';
+import { endStalledBodies } from './http/requests/stalled-bodies';
 import { closeUnreadBodies } from './http/requests/unread-bodies';
 import { answerInTurn } from './http/requests/pipelined-requests';
 import { challengeOf } from './http/answers/challenges';
@@ -64,7 +65,6 @@ export interface ApiDeps {
   log: Logger;
   version: string;
   graphql?: { limits?: Partial<GraphqlLimits> };
-  bodies?: BodyLimits;
   reading?: Partial<ReadingBounds>;
   /** Every family of channels, for the documents. */
   channels?: readonly Family[];
@@ -133,7 +133,8 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
   await hooks.install(app);
   const { members: proven, anonymous_members: anonymous } = settings.requests;
   acceptJson(app, { proven, anonymous });
-  boundBodies(app, deps.bodies);
+  endStalledBodies(app, settings.requests.body_progress);
+  boundBodies(app, settings.requests);
   const unrouted = answerUnrouted(app);
   serveUpgrades(app.server, deps.websocket);
   // The hook that checks heads refuses other expectations; Node's own answer has no body.

@@ -72,6 +72,7 @@ function ofTransport({ sends }: Operation, rest: RestRoute): Refusal[] {
       ? []
       : ([
           { code: 'CONFLICT', text: 'The Idempotency-Key is in use, or was used for another request' },
+          { code: 'BAD_REQUEST', status: 408, text: 'Nothing of the body arrived in time' },
           { code: 'BAD_REQUEST', status: 413, text: 'The request body is too large' },
           { code: 'BAD_REQUEST', status: 415 },
         ] as const)),

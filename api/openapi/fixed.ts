@@ -104,6 +104,7 @@ export const FIXED_PATHS: Readonly<Record<string, Json>> = {
           `Not executed: the document, its variables or its size are not in order. Or: ${new AnswerTooLarge().message}`,
           REFUSED,
         ),
+        408: sent('BAD_REQUEST: nothing of the body arrived in time', REFUSED),
         413: sent('BAD_REQUEST: the body is larger than 1 MiB', REFUSED),
         415: sent('BAD_REQUEST: the content type is not application/json', REFUSED),
         429: { ...sent('RATE_LIMIT_EXCEEDED', REFUSED), headers: RETRY_AFTER },

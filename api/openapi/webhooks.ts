@@ -50,14 +50,15 @@ function delivery(vendor: string): Json {
         headers: { 'WWW-Authenticate': { description: 'What is asked for.', schema: { const: 'Signature' } } },
       },
       403: error('FORBIDDEN: verification is not configured'),
+      408: error('BAD_REQUEST: nothing of the body arrived in time'),
       413: error('BAD_REQUEST: the body is larger than 1 MiB'),
       429: {
-        ...error('RATE_LIMIT_EXCEEDED: too many refused deliveries, or too much under way, from this address'),
+        ...error('RATE_LIMIT_EXCEEDED: too many refused deliveries from this address'),
         headers: RETRY_AFTER,
       },
       431: HEAD_TOO_LARGE,
       503: error(
-        'DATABASE_ERROR, or INTERNAL_SERVER_ERROR where the broker is away: it could not be stored; deliver it again after `Retry-After`',
+        'DATABASE_ERROR, or INTERNAL_SERVER_ERROR where the broker is unavailable or bodies have no room: it could not be stored; deliver it again after `Retry-After`',
       ),
     },
   };

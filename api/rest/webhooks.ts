@@ -1,5 +1,5 @@
-import type { FastifyInstance } from 'fastify';
-import type { WebhookRoute } from '../../ingest/runtime/webhook/webhook';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { hasOneOf, type WebhookRequest, type WebhookRoute } from '../../ingest/runtime/webhook/webhook';
 import { ApiError } from '../../kernel/errors';
 import { toFailure } from '../http/answers/errors';
 import { MAX_BODY_BYTES } from '../http/requests/json-body';
@@ -23,6 +23,17 @@ export async function registerWebhooks(
   limiter: Limiter,
   resolveCaller: ResolveCaller,
 ): Promise<void> {
+  async function countRefusal(request: FastifyRequest, reply: FastifyReply): Promise<void> {
+    const { method, url, client_ip: ip } = request;
+    const { caller } = await resolveCaller({ headers: {}, method, url, query: {}, ip });
+    await limiter.count(caller, 1, reply);
+  }
+
+  async function fail(error: unknown, request: FastifyRequest, reply: FastifyReply): Promise<never> {
+    if (error instanceof ApiError && refused(error.status)) await countRefusal(request, reply);
+    throw error;
+  }
+
   await app.register(async (scope) => {
     scope.removeAllContentTypeParsers();
     scope.addContentTypeParser(BYTES, { parseAs: 'buffer', bodyLimit: MAX_BODY_BYTES }, (_request, body, done) =>
@@ -34,37 +45,23 @@ export async function registerWebhooks(
       done();
     });
     for (const route of routes) {
+      const { signatures = [] } = route;
       scope.route({
         method: route.method,
         url: route.path.replace(/\{(\w+)\}/g, ':$1'),
         bodyLimit: MAX_BODY_BYTES,
-        config: { limit: 'exempt', routine: true, challenge: SIGNATURE },
+        config: { limit: 'exempt', routine: true, challenge: SIGNATURE, signatures },
+        onRequest: async (request, reply) => {
+          if (!route.admitUnsigned || hasOneOf(request.headers, signatures)) return;
+          const unsigned = deliver(() => route.admitUnsigned!(deliveryOf(request, EMPTY)));
+          await unsigned.catch((error: unknown) => fail(error, request, reply));
+        },
         handler: async (request, reply) => {
-          const countRefusal = async () => {
-            const anonymous = {
-              headers: {},
-              method: request.method,
-              url: route.path,
-              query: {},
-              ip: request.client_ip,
-            };
-            const { caller } = await resolveCaller(anonymous);
-            await limiter.count(caller, 1, reply);
-          };
-          const answer = await deliver(route, {
-            headers: request.headers,
-            query: request.query as Record<string, unknown>,
-            raw_body: (request.body as Buffer | undefined) ?? EMPTY,
-            received_at: Date.now(),
-            ip: request.client_ip,
-            trace: traceOf(request),
-            log_facts: logFacts(request),
-            params: request.params as Record<string, string>,
-          }).catch(async (error: unknown) => {
-            if (error instanceof ApiError && refused(error.status)) await countRefusal();
-            throw error;
-          });
-          if (refused(answer.status)) await countRefusal();
+          const body = (request.body as Buffer | undefined) ?? EMPTY;
+          const answer = await deliver(() => route.handle(deliveryOf(request, body))).catch((error: unknown) =>
+            fail(error, request, reply),
+          );
+          if (refused(answer.status)) await countRefusal(request, reply);
           if (answer.status === 401) void reply.header('www-authenticate', SIGNATURE);
           if (answer.headers) void reply.headers(answer.headers);
           void reply.code(answer.status);
@@ -78,13 +75,21 @@ export async function registerWebhooks(
   });
 }
 
+const deliveryOf = (request: FastifyRequest, raw_body: Buffer): WebhookRequest => ({
+  headers: request.headers,
+  query: request.query as Record<string, unknown>,
+  raw_body,
+  received_at: Date.now(),
+  ip: request.client_ip,
+  trace: traceOf(request),
+  log_facts: logFacts(request),
+  params: request.params as Record<string, string>,
+});
+
 /** Answers 503 to a delivery that could not be stored, so that the vendor sends it again. */
-async function deliver(
-  route: WebhookRoute,
-  request: Parameters<WebhookRoute['handle']>[0],
-): ReturnType<WebhookRoute['handle']> {
+async function deliver<T>(work: () => Promise<T>): Promise<T> {
   try {
-    return await route.handle(request);
+    return await work();
   } catch (error) {
     const failure = toFailure(error);
     if (failure.status !== 500) throw error;

@@ -28,6 +28,7 @@ export function createKickWebhook(settings: Settings['webhooks']): WebhookVendor
       'kick-event-version',
       'kick-event-subscription-id',
     ],
+    signatures: ['kick-event-signature', 'x-kick-signature'],
     async verify(request, _connections, now) {
       const { headers, raw_body } = request;
       const signature = webhook.headerOf(headers, 'kick-event-signature');

@@ -20,6 +20,7 @@ export function createPaypalWebhook(
     path: '/v1/webhooks/paypal-payouts',
     undescribed: true,
     headers: [],
+    signatures: ['paypal-transmission-sig'],
     async verify(request) {
       if (paypal_webhook_id === '' || verification === null) throw webhook.unauthorized();
       const transmission = readTransmission(request.headers);

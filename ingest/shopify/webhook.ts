@@ -22,6 +22,7 @@ export function createShopifyWebhook(settings: Settings['webhooks']): WebhookVen
       'x-shopify-triggered-at',
       'x-shopify-api-version',
     ],
+    signatures: ['x-shopify-hmac-sha256'],
     async verify({ headers, raw_body }, connections) {
       const shop_domain = readShopDomain(webhook.headerOf(headers, 'x-shopify-shop-domain') ?? '');
       const connection = shop_domain === null ? null : await connections.byShopDomain(shop_domain);

@@ -11,7 +11,7 @@ import type { Delivery, Outcome, WebhookRequest, WebhookVendor } from '../runtim
  * `payments.allow_unsigned_webhooks`.
  */
 export function createStripeWebhooks({ stripe, payments }: WebhookSettings): WebhookVendor[] {
-  const common = { vendor: 'stripe', headers: [] } as const;
+  const common = { vendor: 'stripe', headers: [], signatures: ['stripe-signature'] } as const;
   return [
     {
       ...common,

@@ -12,6 +12,7 @@ export function createTrovoWebhook(settings: Settings['webhooks']): WebhookVendo
     vendor: 'trovo',
     path: '/v1/webhooks/trovo',
     headers: ['x-trovo-event', 'x-trovo-event-type', 'x-trovo-message-id'],
+    signatures: ['x-trovo-signature'],
     async verify({ headers, raw_body }) {
       if (secrets.length === 0) {
         if (settings.require_signatures) throw webhook.unauthorized();

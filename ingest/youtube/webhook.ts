@@ -49,6 +49,7 @@ export function createYoutubeWebhook(settings: Settings['webhooks']): WebhookVen
     vendor: 'youtube',
     path: PATH,
     headers: [],
+    signatures: ['x-hub-signature-256', 'x-hub-signature'],
     async verify({ headers, raw_body }) {
       if (secrets.length === 0) {
         if (settings.require_signatures) throw webhook.unauthorized();

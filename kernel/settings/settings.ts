@@ -25,6 +25,9 @@ export const METRICS_PORT = 7071;
 /** Default of what only development serves. */
 const IN_DEVELOPMENT = 'on in development';
 
+/** Room for one body of the largest size. */
+const MIN_BODY_BYTES = 1024 * 1024;
+
 /** Sections of docs/operating/settings.md that hold several sections of the schema. */
 const DATABASE = { title: 'Database and read models' };
 const LOGS = { title: 'Event store and broker' };
@@ -96,6 +99,18 @@ export const SettingsSchema = z.strictObject({
         .default(10_000)
         .describe('Most members of objects and elements of arrays in a JSON body, of a caller with a credential'),
       anonymous_members: integer(100, 1_000_000).default(1_000).describe('The same, of a caller without a credential'),
+      address_body_bytes: integer(MIN_BODY_BYTES, 1_000_000_000)
+        .default(32 * 1024 * 1024)
+        .describe('Most bytes of bodies of one address that are held at a time; signed webhooks do not count'),
+      body_bytes: integer(4 * MIN_BODY_BYTES, 10_000_000_000)
+        .default(256 * 1024 * 1024)
+        .describe(
+          'Most bytes of bodies that the process holds at a time. A quarter is for callers without a credential, half ' +
+            'for webhooks',
+        ),
+      body_progress: duration('20s')
+        .refine((ms) => ms >= 100, 'must be 100ms or more')
+        .describe('Longest time in which nothing of a body arrives; then the request is refused with 408'),
     })
     .prefault({})
     .meta({ title: 'Requests' }),

@@ -3,6 +3,8 @@ import { z } from 'zod';
 import { authenticated } from '../../access/authorization/guards';
 import { command, numbered, publicAccess, query, whole } from '../../app/operation';
 import { createLocalRateLimits } from '../../engines/rate-limits/local';
+import type { WebhookRoute } from '../../ingest/runtime/webhook/webhook';
+import { ApiError } from '../../kernel/errors';
 import { get, post } from '../../kernel/operations/routes';
 import { RawJson } from '../../lib/json/raw-json';
 import { callerOf, serveDeclared, type DeclaredApi } from '../support/declared-api';
@@ -81,14 +83,29 @@ const callers = {
   key: callerOf({ kind: 'service_key', account_id: 'one', rate_bucket: 'key', rate_limit: 1000 }),
   other_key: callerOf({ kind: 'service_key', account_id: 'one', rate_bucket: 'other_key', rate_limit: 1000 }),
 };
+/** A webhook whose deliveries wait when they are signed. */
+const webhook: WebhookRoute = {
+  method: 'POST',
+  path: '/v1/webhooks/sample',
+  described: true,
+  signatures: ['x-signature', 'x-old-signature'],
+  admitUnsigned: () => Promise.reject(new ApiError('UNAUTHORIZED', 'Missing webhook signature')),
+  async handle() {
+    working += 1;
+    await waiting;
+    return { status: 200 };
+  },
+};
+const requests = { address_body_bytes: 4 * MiB, body_bytes: 12 * MiB, body_progress: '30s' };
 const STALLED_MS = 300;
 let api: DeclaredApi;
-/** Cuts readers early, so that only those that never read are sent to it. */
+/** Cuts readers and bodies early, so that only those that make no progress are sent to it. */
 let impatient: DeclaredApi;
 beforeAll(async () => {
-  api = await serveDeclared(operations, {}, callers, {}, { bodies: { network_bytes: 4 * MiB, all_bytes: 6 * MiB } });
+  api = await serveDeclared(operations, {}, callers, { requests }, { webhooks: [webhook] });
   const reading = { stalled_ms: STALLED_MS, stalled_bytes: 16 * MiB };
-  impatient = await serveDeclared(operations, {}, callers, {}, { reading });
+  const hasty = { requests: { body_progress: '200ms' } };
+  impatient = await serveDeclared(operations, {}, callers, hasty, { reading });
 });
 afterAll(() => Promise.all([api?.close(), impatient?.close()]));
 
@@ -253,17 +270,54 @@ describe('bodies', () => {
     const own = await four(begun() + body);
     await works(4);
     const refused = await answerOf(await held());
-    expect(refused).toMatchObject({ status: 429, headers: { 'retry-after': '5', connection: 'close' } });
+    expect(refused).toMatchObject({ status: 503, headers: { 'retry-after': '5', connection: 'close' } });
     expect((await api.rest('POST', '/v1/read', { body: { raw: 'small' } })).status).toBe(200);
-    const others = [await held('127.0.0.2'), await held('127.0.0.2')];
-    await works(6);
-    expect(await answerOf(await held('127.0.0.3'))).toMatchObject({ status: 503, headers: { 'retry-after': '5' } });
+    const of = (count: number, host: string) => Array.from({ length: count }, () => held(host));
+    const others = await Promise.all([...of(4, '127.0.0.2'), ...of(4, '127.0.0.3')]);
+    await works(12);
+    others.push(await held('127.0.0.4'));
+    await works(13);
+    expect(await answerOf(await held('127.0.0.5'))).toMatchObject({ status: 503, headers: { 'retry-after': '5' } });
     for (const socket of [...own, ...others]) socket.destroy();
     const look = async () => ((await free()).status === 200 ? true : undefined);
     expect(await promised(look, 'room for a body', 5_000)).toBe(true);
     // Bodies that were worked on have left their room as well.
     for (let count = 0; count < 10; count += 1) expect((await free()).status).toBe(200);
     end();
+  });
+
+  test.each(['x-signature', 'x-old-signature'])('of webhooks with %s count in the process alone', async (name) => {
+    const end = hold();
+    const headers = `${name}: any\r\ncontent-length: ${BODY}\r\n`;
+    const deliver = () => deaf(api.url, head('POST /v1/webhooks/sample', headers) + body);
+    const signed = await Promise.all(Array.from({ length: 6 }, deliver));
+    await works(6);
+    expect(await answerOf(await deliver())).toMatchObject({ status: 503, headers: { 'retry-after': '5' } });
+    expect((await free()).status).toBe(200);
+    for (const socket of signed) socket.destroy();
+    end();
+    const look = async () =>
+      (await api.rest('POST', '/v1/webhooks/sample', { body, headers: { [name]: 'any' } })).status === 200
+        ? true
+        : undefined;
+    expect(await promised(look, 'room for a delivery', 5_000)).toBe(true);
+  });
+
+  test('without progress end with 408, also where bytes came before', async () => {
+    const heads = [
+      begun(),
+      begun() + body.slice(0, 100_000),
+      head('POST /v1/read', 'content-type: application/json\r\ncontent-length: 9\r\n'),
+    ];
+    for (const text of heads) {
+      const socket = await deaf(impatient.url, text);
+      const { status, headers, body: answer } = await answerOf(socket);
+      expect([status, headers.connection, JSON.parse(answer)]).toEqual([
+        408,
+        'close',
+        { error: 'BAD_REQUEST', message: 'Nothing of the body arrived for 0.2 s' },
+      ]);
+    }
   });
 
   test('that are only announced take no room', async () => {
@@ -274,11 +328,11 @@ describe('bodies', () => {
 
   test('of anonymous callers fill a part of the room only', async () => {
     const end = hold();
-    const socket = await deaf(api.url, begun('nobody') + body);
-    await works(1);
+    const sockets = await Promise.all([1, 2, 3].map(() => deaf(api.url, begun('nobody') + body)));
+    await works(3);
     const { status } = await api.rest('POST', '/v1/read', { as: 'nobody', body: { raw: 'x'.repeat(BODY) } });
     expect([status, (await free()).status]).toEqual([503, 200]);
-    socket.destroy();
+    for (const socket of sockets) socket.destroy();
     end();
   });
 
@@ -309,6 +363,7 @@ describe('bodies', () => {
     ['without a route', 'POST /v1/unknown', 'ada', 404],
     ['of another method', 'POST /v1/greats', 'ada', 405],
     ['beyond a limit', 'POST /v1/read', 'none', 429],
+    ['without a signature', 'POST /v1/webhooks/sample', 'ada', 401],
   ])('of requests %s are not awaited: the answer ends the connection', async (_what, line, as, status) => {
     const socket = unfinished(line, as);
     expect(await answerOf(socket)).toMatchObject({ status, headers: { connection: 'close' } });

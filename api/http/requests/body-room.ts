@@ -2,22 +2,17 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { IncomingMessage } from 'node:http';
 import { Transform } from 'node:stream';
 import { networkOf } from '../../../access/limits/rate-buckets';
+import { hasOneOf } from '../../../ingest/runtime/webhook/webhook';
+import type { Settings } from '../../../kernel/settings/settings';
 import { ApiError } from '../../../kernel/errors';
 import { onAnswerEnd } from '../answers/answer-end';
 import { MAX_BODY_BYTES } from './json-body';
-import { RATE_LIMIT_MESSAGE } from '../rate-limit';
 
-export interface BodyLimits {
-  /** Most bytes of concurrent bodies, of one network and of all. */
-  network_bytes: number;
-  all_bytes: number;
-}
-
-const MiB = 1024 * 1024;
-export const BODY_LIMITS: BodyLimits = { network_bytes: 32 * MiB, all_bytes: 128 * MiB };
+/** Most bytes of concurrent bodies, of one network and of all. */
+export type BodyLimits = Pick<Settings['requests'], 'address_body_bytes' | 'body_bytes'>;
 
 /** Parts of the room that senders may fill: the rest is kept for callers with a credential. */
-const PARTS = { anonymous: 1 / 4, delivery: 1 / 2, proven: 1 };
+const PARTS = { anonymous: 1 / 4, signed: 1 / 2, proven: 1 };
 type Sender = keyof typeof PARTS;
 
 /** Smaller bodies are not counted, because a connection's own buffers are as large. */
@@ -28,25 +23,25 @@ const RETRY_SECONDS = 5;
  * Bounds the memory of bodies until their request is answered, counted as their bytes arrive, so that connections that
  * send nothing take no room. Multipart bodies are streamed and not counted.
  */
-export function boundBodies(app: FastifyInstance, limits: BodyLimits = BODY_LIMITS): void {
+export function boundBodies(app: FastifyInstance, limits: BodyLimits): void {
   const networks = new Map<string, number>();
-  const senders: Record<Sender, number> = { anonymous: 0, delivery: 0, proven: 0 };
+  const senders: Record<Sender, number> = { anonymous: 0, signed: 0, proven: 0 };
   let all = 0;
 
   function refusalOf(network: string, sender: Sender, bytes: number): ApiError | null {
-    if ((networks.get(network) ?? 0) + bytes > limits.network_bytes) {
-      return new ApiError('RATE_LIMIT_EXCEEDED', RATE_LIMIT_MESSAGE, { retry_after_seconds: RETRY_SECONDS });
-    }
-    const part = senders[sender] + bytes > limits.all_bytes * PARTS[sender];
-    if (!part && all + bytes <= limits.all_bytes) return null;
+    const address_has_room = (networks.get(network) ?? 0) + bytes <= limits.address_body_bytes;
+    const part_has_room = senders[sender] + bytes <= limits.body_bytes * PARTS[sender];
+    if (address_has_room && part_has_room && all + bytes <= limits.body_bytes) return null;
     const text = 'the bodies of requests under way have no room left';
     return new ApiError('INTERNAL_SERVER_ERROR', text, { status: 503, retry_after_seconds: RETRY_SECONDS });
   }
 
   function add(network: string, sender: Sender, bytes: number): void {
-    const sum = (networks.get(network) ?? 0) + bytes;
-    if (sum === 0) networks.delete(network);
-    else networks.set(network, sum);
+    if (sender !== 'signed') {
+      const sum = (networks.get(network) ?? 0) + bytes;
+      if (sum === 0) networks.delete(network);
+      else networks.set(network, sum);
+    }
     senders[sender] += bytes;
     all += bytes;
   }
@@ -92,8 +87,8 @@ function isCounted({ headers }: IncomingMessage): boolean {
   return Number(headers['content-length'] ?? MAX_BODY_BYTES) > SMALL_BYTES;
 }
 
-/** Kind of sender. Routes that resolve no caller are webhooks, whose body authenticates the sender. */
-function senderOf({ state }: FastifyRequest): Sender {
-  if (state === null) return 'delivery';
+/** Kind of sender. A vendor sends signed webhooks from few addresses, so that they count in the process alone. */
+function senderOf({ state, headers, routeOptions }: FastifyRequest): Sender {
+  if (state === null) return hasOneOf(headers, routeOptions.config.signatures ?? []) ? 'signed' : 'anonymous';
   return state.caller.kind === 'anonymous' ? 'anonymous' : 'proven';
 }

@@ -53,6 +53,8 @@ declare module 'fastify' {
     parameters?: ReadonlySet<string>;
     /** Challenge of a 401 of this route (`WWW-Authenticate`). Default: a bearer token. */
     challenge?: string;
+    /** Headers that carry the signature of a webhook. */
+    signatures?: readonly string[];
   }
 }
 

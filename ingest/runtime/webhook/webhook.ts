@@ -45,6 +45,13 @@ export interface WebhookRoute {
   path: string;
   /** Whether the OpenAPI document has it: the two endpoints of payouts and Connect stay out (spec doc1 §9.4). */
   described: boolean;
+  /** Headers, lower case, of which a signed delivery has at least one. Absent: no delivery is signed. */
+  signatures?: readonly string[];
+  /**
+   * Refuses an unsigned delivery by its headers, before its body is read.
+   * @throws ApiError as {@link WebhookRoute.handle}
+   */
+  admitUnsigned?(request: WebhookRequest): Promise<void>;
   handle(request: WebhookRequest): Promise<WebhookAnswer>;
 }
 
@@ -129,13 +136,19 @@ export interface WebhookVendor {
   undescribed?: true;
   /** Headers, lower case, that {@link normalise} reads: stored with a parked body. Signatures are not among them. */
   headers: readonly string[];
+  /** Headers, lower case, that carry signatures; a signed delivery has at least one. */
+  signatures: readonly string[];
   /**
-   * Verifies the signature and returns its coverage.
+   * Verifies the signature and returns its coverage. Without any signature header the outcome depends on headers alone.
    * @throws ApiError 401 or 403.
    */
   verify(request: WebhookRequest, connections: ConnectionLookup, now: number): Promise<Verified>;
   normalise(delivery: Delivery): Outcome;
 }
+
+/** Whether a request has one of the headers. */
+export const hasOneOf = (headers: WebhookRequest['headers'], names: readonly string[]): boolean =>
+  names.some((name) => headerOf(headers, name) !== null);
 
 /** First value of a header; null when absent or blank. */
 export function headerOf(headers: WebhookRequest['headers'], name: string): string | null {

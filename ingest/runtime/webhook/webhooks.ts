@@ -34,14 +34,16 @@ const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5
  * @throws Error that names the setting when a key is unreadable.
  */
 export function webhookRoutes(deps: WebhookDeps): WebhookRoute[] {
-  const receive = createReceiver(deps);
+  const receiver = createReceiver(deps);
   return [
     YOUTUBE_CHALLENGE,
     ...vendors(deps.settings, deps.paypal).map((vendor): WebhookRoute => ({
       method: 'POST',
       path: vendor.path,
       described: vendor.undescribed !== true,
-      handle: (request) => receive(vendor, request),
+      signatures: vendor.signatures,
+      admitUnsigned: (request) => receiver.admitUnsigned(vendor, request),
+      handle: (request) => receiver.receive(vendor, request),
     })),
   ];
 }
@@ -62,7 +64,16 @@ function createReceiver(deps: WebhookDeps) {
   const remark = createThrottledLog(log, now);
   const failed = createBurstLog(log, 'error', 'webhook delivery could not be stored');
 
-  return receive;
+  return { admitUnsigned, receive };
+
+  async function admitUnsigned(vendor: WebhookVendor, request: WebhookRequest): Promise<void> {
+    try {
+      await verify(vendor, request);
+    } catch (error) {
+      if (error instanceof ApiError) answers.inc(1, { vendor: vendor.vendor, outcome: 'refused' });
+      throw error;
+    }
+  }
 
   async function receive(vendor: WebhookVendor, request: WebhookRequest): Promise<WebhookAnswer> {
     const started = process.hrtime.bigint();
@@ -91,11 +102,9 @@ function createReceiver(deps: WebhookDeps) {
     }
   }
 
-  /** Returns the outcome for the metric. */
-  async function take(vendor: WebhookVendor, request: WebhookRequest): Promise<string> {
-    let verified: Verified;
+  async function verify(vendor: WebhookVendor, request: WebhookRequest): Promise<Verified> {
     try {
-      verified = await vendor.verify(request, connections, now());
+      return await vendor.verify(request, connections, now());
     } catch (error) {
       if (error instanceof ApiError) {
         const { ip, log_facts } = request;
@@ -103,6 +112,11 @@ function createReceiver(deps: WebhookDeps) {
       }
       throw error;
     }
+  }
+
+  /** Returns the outcome for the metric. */
+  async function take(vendor: WebhookVendor, request: WebhookRequest): Promise<string> {
+    const verified = await verify(vendor, request);
     const delivery = toDelivery(request.headers, request.raw_body, request.received_at, verified);
     const read = intake.normalise(vendor.vendor, () => vendor.normalise(delivery), request.log_facts);
     if (await intake.ofNobody(read)) return 'unknown_account';
