@@ -22,6 +22,10 @@ export interface SocketsDeps {
 }
 
 const CLOSE_HANDSHAKE_MS = 5_000;
+/** Longest close handshake after a refused message, because a client may flood on, and its address has few sockets. */
+const REFUSED_HANDSHAKE_MS = 1_000;
+/** Codes of refused messages: of Lumio, and of `ws` for frames that break the protocol. */
+const REFUSALS: ReadonlySet<number> = new Set([CLOSE.refused, CLOSE.too_large, 1002, 1003, 1007]);
 
 /** `ws` adds limits that its types do not know yet. */
 interface HardenedOptions extends ServerOptions {
@@ -85,6 +89,7 @@ class SessionSocket extends WebSocket {
       this.session.close(CLOSE.too_large, 'MESSAGE_TOO_LARGE', 'MESSAGE_TOO_LARGE');
       return;
     }
+    if (code !== undefined && REFUSALS.has(code)) setTimeout(() => this.terminate(), REFUSED_HANDSHAKE_MS).unref();
     super.close(code, data);
   }
 }

@@ -1,7 +1,9 @@
+import { createLocalSlots } from '../../../engines/slots/local';
 import type { Queryable, Row } from '../../../engines/postgres/port';
+import { LIMITS } from '../../../realtime/runtime/channel/limits';
 import { parseClientMessage } from '../../../realtime/runtime/channel/protocol';
 import { testDatabase, type TestDatabase } from '../../support/database';
-import { PATIENCE_MS, slowness } from '../../support/patience';
+import { PATIENCE_MS, promised, slowness } from '../../support/patience';
 import { ACCOUNT, Client, publish, realtimeNode, type RealtimeNode, UNCOUNTED } from '../../support/realtime';
 
 const EVENTS = `events:${ACCOUNT}`;
@@ -38,6 +40,26 @@ test('a flood of messages is answered in order, and leaves its neighbours quick'
   );
   flooder.end();
   neighbour.end();
+});
+
+test.each([
+  ['messages that are none', '{'],
+  ['frames that are too large', 'x'.repeat(65_537)],
+])('an address has its sockets again within 2 s after they were closed for %s', async (_what, message) => {
+  const limited = await realtimeNode(t, { slots: createLocalSlots() });
+  const sockets = await Promise.all(Array.from({ length: 20 }, () => Client.open(limited.url, null)));
+  // No client reads the close frame, nor answers it.
+  for (const { ws } of sockets) {
+    ws.pause();
+    for (let n = 0; n < LIMITS.refused_in_a_row + 20; n += 1) ws.send(message);
+  }
+  const closed = async () => /lumio_websocket_closed_total\{code="1008"\} 20\b/.test(await limited.metrics());
+  await promised(async () => (await closed()) || undefined, 'all sockets are closed', 30_000);
+  const open = async () => (limited.realtime.stats().sessions === 0 ? true : undefined);
+  expect(await promised(open, 'the address has its sockets again', 2_000)).toBe(true);
+  const next = await Client.open(limited.url, null);
+  for (const socket of [...sockets, next]) socket.end();
+  await limited.stop();
 });
 
 const ping = (client: Client) => client.send({ type: 'ping' });
