@@ -42,14 +42,57 @@ export const overlayPage = (credentials, { id }) =>
     await custom.filter({ hasText: /^null reaches 0 undefined .*chat:message .*kick:follower/ }).waitFor();
     const rows = page.locator('.events li', { hasText: 'follower_78' });
     if ((await rows.count()) !== 1) throw new Error(`the follow is shown ${await rows.count()} times`);
+    await busyChat(page, credentials, { broadcaster, sender });
     const metadata = { reason: 'spam', created_at: new Date().toISOString(), expires_at: null };
     const moderator = { user_id: 9, username: 'moderator_9' };
     await kick(credentials, 'moderation.banned', { broadcaster, moderator, banned_user: sender, metadata });
-    await page.locator('.chat li').waitFor({ state: 'detached' });
+    await page.locator('.chat li').first().waitFor({ state: 'detached' });
     await call(credentials, 'POST', `/v1/overlays/${id}/rotate-token`, {});
     await page.locator('html[data-state="stopped"]').waitFor();
     if ((await page.locator('.layer').count()) !== 0) throw new Error('the page goes on after the rotation');
   };
+
+const PER_SECOND = 50;
+const SECONDS = 10;
+
+/** Fills the chat with 50 messages a second: lines and nodes stay bounded, and the newest line is shown. */
+async function busyChat(page, credentials, { broadcaster, sender }) {
+  await page.evaluate(() => {
+    const { document, MutationObserver } = globalThis;
+    const seen = (globalThis.seen = { lines: 0, nodes: 0, delay_ms: 0 });
+    const observed = () => {
+      const lines = document.querySelectorAll('.chat li');
+      seen.lines = Math.max(seen.lines, lines.length);
+      seen.nodes = Math.max(seen.nodes, document.querySelectorAll('*').length);
+      const sent_at = Number(/sent at (\d+)/.exec(lines[lines.length - 1]?.textContent ?? '')?.[1]);
+      if (sent_at > 0) seen.delay_ms = Math.max(seen.delay_ms, Date.now() - sent_at);
+    };
+    new MutationObserver(observed).observe(document.querySelector('.chat'), { childList: true });
+  });
+  const began_at = Date.now();
+  const answers = [];
+  for (let n = 0; n < PER_SECOND * SECONDS; n += 1) {
+    const early_ms = began_at + (1_000 * n) / PER_SECOND - Date.now();
+    if (early_ms > 0) await new Promise((resume) => setTimeout(resume, early_ms));
+    const said = {
+      message_id: `busy-${n}`,
+      broadcaster,
+      sender,
+      content: `sent at ${Date.now()} as ${n}`,
+      emotes: null,
+    };
+    answers.push(kick(credentials, 'chat.message.sent', said));
+  }
+  const sent_ms = Date.now() - began_at;
+  await Promise.all(answers);
+  await page.locator('.chat li', { hasText: `as ${PER_SECOND * SECONDS - 1}` }).waitFor();
+  const { lines, nodes, delay_ms } = await page.evaluate(() => globalThis.seen);
+  console.log(
+    `overlay: ${answers.length} messages in ${sent_ms} ms; ${lines} lines, ${nodes} nodes, ${delay_ms} ms late`,
+  );
+  // 20 lines are the default of a chat.
+  if (lines > 20 + 1 || nodes > 400) throw new Error(`the chat grows to ${lines} lines and ${nodes} nodes`);
+}
 
 async function call({ base_url, access_token }, method, path, body) {
   const answer = await fetch(base_url + path, {
