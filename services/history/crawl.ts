@@ -1,9 +1,9 @@
 import { PLATFORMS, type Platform } from '../../domain/common/vendors';
 import type { Queryable } from '../../engines/postgres/port';
-import type { ChannelCrawl, CrawlApp, ShownChannel } from '../../vendors/crawl/port';
+import type { ChannelCrawl, CrawlApp } from '../../vendors/crawl/port';
 import { HttpFailed } from '../../vendors/http/port';
 import type { HandleServices } from './channel-handles';
-import { endUnknown, endUnread, keepChannel } from './crawled-rows';
+import { endUnknown, endUnread, keepChannel, keepProfile } from './crawled-rows';
 import { erasedChannels } from './erased-channels';
 import { Singly } from './singly';
 
@@ -17,11 +17,14 @@ export interface CrawlParts extends HandleServices {
 const REFUSALS: readonly number[] = [400, 404, 422];
 /** Full calls per platform and run: connected channels leave far more. */
 const CALLS = 2;
+/** Least time between two looks at the profile of a connected channel. */
+const PROFILE_HOURS = 1;
 /** Calls per platform and run where a vendor refuses some handles. */
 const MOST_CALLS = 20;
 
 /**
- * Reads the watched channels of the scope's platforms that were read longest ago. Channels of an opt-out are not read.
+ * Reads the watched channels of the scope's platforms that were read longest ago, and profiles of connected ones.
+ * Channels of an opt-out are not read.
  * A failing platform delays no other.
  * @returns the number of channels read
  */
@@ -42,21 +45,8 @@ export async function crawlChannels(parts: CrawlParts, signal: AbortSignal): Pro
         unread.add(platform);
         return false;
       }
-      const watched = await watchedChannels(db, platform, crawl.most * CALLS);
-      for await (const { handles, channels } of readInParts(crawl, watched, own_app)) {
-        const erased = await erasedChannels(parts, platform, channels);
-        for (const channel of channels) {
-          if (erased.has(channel.platform_channel_id)) continue;
-          await keepChannel(parts, platform, channel);
-          read += 1;
-        }
-        await endUnknown(db, platform, handles, channels);
-        await db.query(
-          `insert into crawler_reads (platform, channel, read_at) select $1, unnest($2::text[]), now()
-           on conflict (platform, channel) do update set read_at = excluded.read_at`,
-          [platform, handles],
-        );
-      }
+      read += await readWatched(parts, platform, crawl, own_app);
+      read += await readConnected(parts, platform, crawl, own_app);
       return true;
     },
   );
@@ -65,29 +55,85 @@ export async function crawlChannels(parts: CrawlParts, signal: AbortSignal): Pro
   return read;
 }
 
+async function readWatched(parts: CrawlParts, platform: Platform, crawl: ChannelCrawl, app: CrawlApp) {
+  const { db } = parts;
+  const watched = await watchedChannels(db, platform, crawl.most * CALLS);
+  let read = 0;
+  for await (const { asked, found } of inParts(crawl.most, watched, (handles) => crawl.read(handles, app))) {
+    const erased = await erasedChannels(parts, platform, found);
+    for (const channel of found) {
+      if (erased.has(channel.platform_channel_id)) continue;
+      await keepChannel(parts, platform, channel);
+      read += 1;
+    }
+    await endUnknown(db, platform, asked, found);
+    await noteReads(db, platform, asked);
+  }
+  return read;
+}
+
+/** Reads profiles of connected channels, whose broadcasts their connections report. */
+async function readConnected(parts: CrawlParts, platform: Platform, crawl: ChannelCrawl, app: CrawlApp) {
+  const { db } = parts;
+  const connected = await connectedChannels(db, platform, crawl.most);
+  let read = 0;
+  for await (const { asked, found } of inParts(crawl.most, connected, (ids) => crawl.profiles(ids, app))) {
+    for (const profile of found) await keepProfile(parts, platform, profile);
+    read += found.length;
+    await noteReads(db, platform, asked.map(idAsHandle));
+  }
+  return read;
+}
+
+/** How the list of reads names a channel by its id. */
+const ID = 'id:';
+const idAsHandle = (id: string): string => ID + id;
+
+const noteReads = (db: Queryable, platform: Platform, channels: readonly string[]): Promise<unknown> =>
+  db.query(
+    `insert into crawler_reads (platform, channel, read_at) select $1, unnest($2::text[]), now()
+     on conflict (platform, channel) do update set read_at = excluded.read_at`,
+    [platform, channels],
+  );
+
 /**
- * Reads channels in calls of as many handles as the platform allows. A vendor refuses a call for one malformed handle,
- * so that a refused call is repeated in halves.
+ * Asks in calls of `most` channels. A vendor refuses a call for one malformed handle, so that a refused call is
+ * repeated in halves.
  */
-async function* readInParts(
-  crawl: ChannelCrawl,
-  watched: readonly string[],
-  app: CrawlApp,
-): AsyncGenerator<{ handles: string[]; channels: ShownChannel[] }> {
+async function* inParts<Found>(
+  most: number,
+  channels: readonly string[],
+  ask: (channels: readonly string[]) => Promise<Found[]>,
+): AsyncGenerator<{ asked: string[]; found: Found[] }> {
   const waiting: string[][] = [];
-  for (let at = 0; at < watched.length; at += crawl.most) waiting.push(watched.slice(at, at + crawl.most));
+  for (let at = 0; at < channels.length; at += most) waiting.push(channels.slice(at, at + most));
   for (let calls = 0; calls < MOST_CALLS; calls += 1) {
-    const handles = waiting.shift();
-    if (handles === undefined) return;
+    const asked = waiting.shift();
+    if (asked === undefined) return;
     try {
-      yield { handles, channels: await crawl.read(handles, app) };
+      yield { asked, found: await ask(asked) };
     } catch (error) {
       if (!(error instanceof HttpFailed && REFUSALS.includes(error.status))) throw error;
-      const half = handles.length >> 1;
-      if (half > 0) waiting.unshift(handles.slice(0, half), handles.slice(half));
-      else yield { handles, channels: [] };
+      const half = asked.length >> 1;
+      if (half > 0) waiting.unshift(asked.slice(0, half), asked.slice(half));
+      else yield { asked, found: [] };
     }
   }
+}
+
+/** Connected channels whose profiles are due, those read longest ago first. */
+async function connectedChannels(db: Queryable, platform: Platform, most: number): Promise<string[]> {
+  const rows = await db.query<{ id: string }>(
+    `select n.platform_channel_id as id
+     from (select distinct platform, platform_channel_id from channel_connections where platform = $1) n
+       left join crawler_reads r on r.platform = n.platform and r.channel = $2 || n.platform_channel_id
+     where (r.read_at is null or r.read_at < now() - interval '${PROFILE_HOURS} hours')
+       and not exists (select from crawler_opt_outs o
+         where o.platform = n.platform and o.channel = n.platform_channel_id)
+     order by r.read_at nulls first, n.platform_channel_id limit $3`,
+    [platform, ID, most],
+  );
+  return rows.map(({ id }) => id);
 }
 
 async function watchedChannels(db: Queryable, platform: Platform, most: number): Promise<string[]> {

@@ -3,7 +3,7 @@ import { plainChannel } from '../../domain/history/crawler';
 import { broadcastIdOf } from '../../domain/history/channel-status';
 import type { Queryable } from '../../engines/postgres/port';
 import { parseInstant } from '../../lib/time/instants';
-import type { ShownBroadcast, ShownChannel } from '../../vendors/crawl/port';
+import type { ShownBroadcast, ShownChannel, ShownProfile } from '../../vendors/crawl/port';
 import { writeChannelName } from '../connections/channel-names';
 import { type HandleServices, writeHandle } from './channel-handles';
 import { erasedChannels } from './erased-channels';
@@ -38,35 +38,52 @@ export const endUnknown = (
     'crawled-streams-end',
   );
 
-/** Stores what a channel's platform shows of it; of an erased person nothing. */
+/** Stores what a watched channel's platform shows of it; of an erased person nothing. */
 export async function keepChannel(parts: HandleServices, platform: Platform, channel: ShownChannel): Promise<void> {
-  const { platform_channel_id, handle, display_name, bio, broadcaster_type, broadcast } = channel;
+  const { platform_channel_id, handle, display_name, broadcast } = channel;
   await writeHandle(parts, { platform, platform_channel_id }, handle);
   await writeChannelName(parts, { platform, platform_channel_id }, display_name);
   await parts.db.transaction(async (tx) => {
-    const [before] = await tx.query<{ bio: string | null }>(
-      'select bio from crawled_channels where platform = $1 and platform_channel_id = $2 for update',
-      [platform, platform_channel_id],
-    );
-    // An erasure marks the channel before it waits for the row above.
-    const erased = await erasedChannels({ db: tx, hashes: parts.hashes }, platform, [channel]);
-    if (erased.size > 0) return;
-    await tx.query(
-      `insert into crawled_channels (platform, platform_channel_id, channel, bio, broadcaster_type, read_at)
-       values ($1, $2, $3, $4, $5, now()) on conflict (platform, platform_channel_id) do update
-         set channel = excluded.channel, bio = coalesce(excluded.bio, crawled_channels.bio),
-           broadcaster_type = excluded.broadcaster_type, read_at = excluded.read_at`,
-      [platform, platform_channel_id, plainChannel(handle), bio, broadcaster_type],
-    );
-    if (before !== undefined && bio !== null && before.bio !== bio)
-      await tx.query(
-        `insert into crawled_profile_changes
-           (platform, platform_channel_id, change_type, old_value, new_value, changed_at)
-         values ($1, $2, 'bio', to_jsonb($3::text), to_jsonb($4::text), now())`,
-        [platform, platform_channel_id, before.bio, bio],
-      );
+    if (!(await storeProfile(parts, tx, { platform, handle: plainChannel(handle) }, channel))) return;
     await keepBroadcast(tx, { platform, platform_channel_id }, broadcast);
   });
+}
+
+/** Stores a connected channel's profile; of an erased person nothing. */
+export const keepProfile = (parts: HandleServices, platform: Platform, profile: ShownProfile): Promise<unknown> =>
+  parts.db.transaction((tx) => storeProfile(parts, tx, { platform, handle: null }, profile));
+
+/** @returns false for an erased person */
+async function storeProfile(
+  { hashes }: HandleServices,
+  tx: Queryable,
+  { platform, handle }: { platform: Platform; handle: string | null },
+  profile: ShownProfile,
+): Promise<boolean> {
+  const { platform_channel_id, bio, broadcaster_type } = profile;
+  const [before] = await tx.query<{ bio: string | null }>(
+    'select bio from crawled_channels where platform = $1 and platform_channel_id = $2 for update',
+    [platform, platform_channel_id],
+  );
+  // An erasure marks the channel before it waits for the row above.
+  if ((await erasedChannels({ db: tx, hashes }, platform, [profile])).size > 0) return false;
+  await tx.query(
+    `insert into crawled_channels (platform, platform_channel_id, channel, bio, broadcaster_type, read_at)
+     values ($1, $2, coalesce($3::text, ''), $4, $5, now()) on conflict (platform, platform_channel_id) do update
+       set channel = coalesce($3::text, crawled_channels.channel),
+         bio = coalesce(excluded.bio, crawled_channels.bio), broadcaster_type = excluded.broadcaster_type,
+         read_at = excluded.read_at`,
+    [platform, platform_channel_id, handle, bio, broadcaster_type],
+  );
+  const is_changed = before !== undefined && before.bio !== null && bio !== null && before.bio !== bio;
+  if (is_changed)
+    await tx.query(
+      `insert into crawled_profile_changes
+         (platform, platform_channel_id, change_type, old_value, new_value, changed_at)
+       values ($1, $2, 'bio', to_jsonb($3::text), to_jsonb($4::text), now())`,
+      [platform, platform_channel_id, before.bio, bio],
+    );
+  return true;
 }
 
 async function keepBroadcast(
@@ -147,5 +164,8 @@ export async function sweepCrawled(db: Queryable, signal?: AbortSignal): Promise
     }
     some = channels.length;
   }
-  return all;
+  const reads = await db.query(
+    `delete from crawler_reads where read_at < now() - interval '${UNWATCHED_DAYS} days' returning 1 as one`,
+  );
+  return all + reads.length;
 }

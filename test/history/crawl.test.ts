@@ -158,6 +158,42 @@ test('removal and opt-outs close the page, a connection replaces it', async () =
   expect(await publicChannelOf(t.db, { platform: 'trovo', platform_channel_id: '9' })).toBeUndefined();
 });
 
+test('profiles of connected channels are read, watched or not, on the platforms of the scope', async () => {
+  const changes = async (platform: Platform, platform_channel_id: string) =>
+    (await profileChangesOf(t.db, { platform, platform_channel_id }, { limit: 5, offset: 0 })).items;
+  twitch.channel('50').description = 'Before';
+  kick.channel(51, { slug: 'connected', description: 'Before' });
+  trovo.channel('52', { username: 'connected' });
+  for (const [platform, id] of [
+    ['twitch', '50'],
+    ['kick', '51'],
+    ['trovo', '52'],
+  ])
+    await t.db.query(
+      `insert into channel_connections (id, account_id, platform, platform_channel_id, bot_enabled, connected_at)
+       values ($1, $1, $2, $3, true, now())`,
+      [uuid(), platform, id],
+    );
+  await crawl();
+  expect(await changes('twitch', '50')).toEqual([]);
+  twitch.channel('50').description = 'After';
+  kick.channel(51).description = 'After';
+  const asked = kick.asked('/public/v1/channels');
+  await crawl();
+  // The next look at a profile is an hour later.
+  expect(kick.asked('/public/v1/channels')).toBe(asked);
+  await t.db.query(`update crawler_reads set read_at = read_at - interval '2 hours'`);
+  await crawl();
+  const after = [{ change_type: 'bio', old_value: 'Before', new_value: 'After' }];
+  expect(await changes('twitch', '50')).toMatchObject(after);
+  expect(await changes('kick', '51')).toMatchObject(after);
+  expect(await changes('trovo', '52')).toEqual([]);
+  expect(await t.db.query(`select channel from crawled_channels where platform_channel_id = '50'`)).toEqual([
+    { channel: '' },
+  ]);
+  await t.db.query(`delete from channel_connections where platform_channel_id in ('50', '51', '52')`);
+});
+
 test('an opt-out by its handle closes a channel that connects later', async () => {
   await t.db.query(`insert into crawler_opt_outs (platform, channel, opted_out_at) values ('kick', 'later', now())`);
   await writeHandle(parts, { platform: 'kick', platform_channel_id: '77' }, '@Later');

@@ -346,8 +346,9 @@ export class FakeTwitch extends FakeVendor {
     const logins = query.getAll('login');
     if (logins.some((login) => !/^[a-z0-9_]{1,25}$/.test(login)))
       return { status: 400, body: { error: 'Bad Request', status: 400, message: 'Bad Identifiers' } };
-    if (logins.length > 0) {
-      const found = [...this.channels].filter(([id]) => logins.includes(`login_${id}`));
+    const ids = query.getAll('id');
+    if (logins.length + ids.length > 0) {
+      const found = [...this.channels].filter(([id]) => logins.includes(`login_${id}`) || ids.includes(id));
       const data = found.map(([id, { description = '' }]) => ({
         ...{ id, login: `login_${id}`, display_name: `Name_${id}`, type: '', broadcaster_type: 'affiliate' },
         ...{ description, profile_image_url: '' },

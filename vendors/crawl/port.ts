@@ -1,11 +1,15 @@
-/** A channel as its platform shows it to everybody. */
-export interface ShownChannel {
+/** A channel's profile as its platform shows it to everybody. */
+export interface ShownProfile {
   platform_channel_id: string;
-  handle: string;
-  display_name: string;
   /** Null where the platform reports none. */
   bio: string | null;
   broadcaster_type: string | null;
+}
+
+/** A channel as its platform shows it to everybody. */
+export interface ShownChannel extends ShownProfile {
+  handle: string;
+  display_name: string;
   broadcast: ShownBroadcast | null;
 }
 
@@ -25,10 +29,12 @@ export interface CrawlApp {
   client_secret: string;
 }
 
-/** Reads channels by their handles, with a token of the app alone. */
+/** Reads channels with a token of the app alone. */
 export interface ChannelCrawl {
-  /** Handles per call. */
+  /** Handles or ids per call. */
   readonly most: number;
   /** Unknown handles are left out. Throws as `HttpClient.ask`. */
   read(handles: readonly string[], app: CrawlApp): Promise<ShownChannel[]>;
+  /** Profiles by the channels' ids; unknown ids are left out. Throws as `HttpClient.ask`. */
+  profiles(ids: readonly string[], app: CrawlApp): Promise<ShownProfile[]>;
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { Slots } from '../../lib/async/slots';
-import type { ChannelCrawl, ShownChannel } from '../crawl/port';
+import type { ChannelCrawl, CrawlApp, ShownChannel, ShownProfile } from '../crawl/port';
 import { bodyOf } from '../http/body';
 import { hostOf } from '../http/hosts';
 import type { HttpClients } from '../http/port';
@@ -27,21 +27,30 @@ const AT_ONCE = 4;
 export function trovoCrawl(http: HttpClients, { api_url }: { api_url: string }): ChannelCrawl {
   const client = http.client('trovo', [hostOf(api_url)]);
   const calls = new Slots(AT_ONCE);
+  async function post<T>({ client_id }: CrawlApp, path: string, body: object, shape: z.ZodType<T>): Promise<T> {
+    const headers = { accept: 'application/json', 'content-type': 'application/json', 'client-id': client_id };
+    const url = `${api_url}/openplatform/${path}`;
+    const request = { method: 'POST' as const, url, headers, body: JSON.stringify(body), repeatable: true };
+    return bodyOf(await client.ask(request), shape, api_url);
+  }
   return {
     most: 25,
-    async read(handles, { client_id }) {
-      const post = async <T>(path: string, body: object, shape: z.ZodType<T>): Promise<T> => {
-        const headers = { accept: 'application/json', 'content-type': 'application/json', 'client-id': client_id };
-        const url = `${api_url}/openplatform/${path}`;
-        const request = { method: 'POST' as const, url, headers, body: JSON.stringify(body), repeatable: true };
-        return bodyOf(await client.ask(request), shape, api_url);
-      };
-      const { users } = await post('getusers', { user: handles }, Users);
+    profiles: (ids, app) =>
+      Promise.all(
+        ids.map((platform_channel_id) =>
+          calls.use(async (): Promise<ShownProfile> => {
+            const of = await post(app, 'channels/id', { channel_id: platform_channel_id }, Channel);
+            return { platform_channel_id, bio: of.streamer_info ?? null, broadcaster_type: null };
+          }),
+        ),
+      ),
+    async read(handles, app) {
+      const { users } = await post(app, 'getusers', { user: handles }, Users);
       return Promise.all(
         users.map(({ channel_id, username, nickname }) =>
           calls.use(async (): Promise<ShownChannel> => {
             const id = String(channel_id);
-            const of = await post('channels/id', { channel_id: id }, Channel);
+            const of = await post(app, 'channels/id', { channel_id: id }, Channel);
             return {
               ...{ platform_channel_id: id, handle: username, display_name: nickname || username },
               ...{ bio: of.streamer_info ?? null, broadcaster_type: null },

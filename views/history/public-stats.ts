@@ -122,8 +122,10 @@ export async function publicChannelOf(
   of: { platform: Platform; platform_channel_id: string },
 ): Promise<Omit<PublicChannel, 'channel_display_name'> | undefined> {
   const values = [of.platform, of.platform_channel_id];
-  const [open] = await db.query<{ is_closed: boolean }>(
-    `select ${channelClosed('s')} as is_closed from (select $1::text as platform, $2::text as platform_channel_id) s`,
+  const [open] = await db.query<{ is_closed: boolean; broadcaster_type: string | null }>(
+    `select ${channelClosed('s')} as is_closed,
+       (select broadcaster_type from crawled_channels where platform = $1 and platform_channel_id = $2)
+     from (select $1::text as platform, $2::text as platform_channel_id) s`,
     values,
     'public-channel-open',
   );
@@ -149,7 +151,7 @@ export async function publicChannelOf(
     platform_channel_id: of.platform_channel_id,
     source: 'first_party',
     ...withLive(finished, live),
-    broadcaster_type: null,
+    broadcaster_type: open!.broadcaster_type,
     recent_streams: [...live, ...recent].slice(0, RECENT),
   };
 }
