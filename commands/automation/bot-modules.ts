@@ -14,7 +14,7 @@ import {
 } from '../../domain/automation/bot-modules';
 import { MODULE_CONFIGS } from '../../domain/automation/modules/module-configs';
 import { DomainError } from '../../kernel/errors';
-import { BotModule, shownModule } from '../../views/automation/bot-modules';
+import { BotModule, moduleName, shownModule } from '../../views/automation/bot-modules';
 
 const errors = {
   UNKNOWN_MODULE: invalid('Unknown bot module: {name}'),
@@ -22,7 +22,7 @@ const errors = {
   MODULE_DISABLED: featureDisabled('Feature not enabled: {flag}'),
 };
 const Changes = {
-  name: z.string().max(100),
+  module_name: moduleName,
   enabled: z.boolean().nullish(),
   config: z.record(z.string(), z.unknown()).nullish().describe('Replaced as a whole').meta({ graphql: 'JSON' }),
   exempt_roles: z.array(z.enum(EXEMPT_ROLES)).max(10).nullish(),
@@ -49,9 +49,9 @@ async function configure(
   act: Act,
   services: Services,
   account_id: string,
-  { name, enabled, config, exempt_roles }: Changed,
+  { module_name: asked, enabled, config, exempt_roles }: Changed,
 ): Promise<BotModule> {
-  const module_name = await requireModule(services, account_id, name);
+  const module_name = await requireModule(services, account_id, asked);
   const { state } = await act(botModules, botModulesStream(account_id), {
     type: 'bot_module:configure',
     ...{ account_id, module_name, enabled: enabled ?? undefined },
@@ -64,7 +64,7 @@ async function configure(
 export const updateBotModule = command({
   name: 'updateBotModule',
   summary: "Configures a module of the account's bot; absent members stay",
-  rest: put('/v1/bot-modules/{name}'),
+  rest: put('/v1/bot-modules/{module_name}'),
   guard: [permission('bot-modules:edit')],
   input: z.object(Changes),
   output: BotModule,
@@ -75,13 +75,13 @@ export const updateBotModule = command({
 export const deleteBotModule = command({
   name: 'deleteBotModule',
   summary: "Gives a module of the account's bot its defaults",
-  rest: del('/v1/bot-modules/{name}'),
+  rest: del('/v1/bot-modules/{module_name}'),
   guard: [permission('bot-modules:edit')],
-  input: z.object({ name: z.string().max(100) }),
+  input: z.object({ module_name: moduleName }),
   output: z.object({ success: z.boolean() }).meta({ id: 'DeleteBotModuleResult' }),
   errors: { UNKNOWN_MODULE: errors.UNKNOWN_MODULE, MODULE_DISABLED: errors.MODULE_DISABLED },
-  async run({ input: { name }, caller: { account_id }, act }, services) {
-    const module_name = await requireModule(services, account_id, name);
+  async run({ input, caller: { account_id }, act }, services) {
+    const module_name = await requireModule(services, account_id, input.module_name);
     await act(botModules, botModulesStream(account_id), { type: 'bot_module:reset', account_id, module_name });
     return { success: true };
   },
@@ -90,7 +90,7 @@ export const deleteBotModule = command({
 export const adminUpdateBotModule = command({
   name: 'adminUpdateBotModule',
   summary: "Configures a module of an account's bot; absent members stay",
-  rest: put('/v1/admin/accounts/{account_id}/bot-modules/{name}'),
+  rest: put('/v1/admin/accounts/{account_id}/bot-modules/{module_name}'),
   guard: [adminPermission('bot-modules:edit')],
   input: z.object({ account_id: z.uuid(), ...Changes }),
   output: BotModule,

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { adminPermission, get, invalid, notFound, permission, query, whole } from '../../app/operation';
-import { BotModule, botModulesOf } from '../../views/automation/bot-modules';
+import { BotModule, botModulesOf, moduleName } from '../../views/automation/bot-modules';
 
 export const botModules = query({
   name: 'botModules',
@@ -16,12 +16,12 @@ export const botModules = query({
 export const botModule = query({
   name: 'botModule',
   summary: "One module of the account's bot",
-  rest: get('/v1/bot-modules/{name}'),
+  rest: get('/v1/bot-modules/{module_name}'),
   guard: [permission('bot-modules:read')],
-  input: z.object({ name: z.string().max(100) }),
+  input: z.object({ module_name: moduleName }),
   output: BotModule,
   errors: { UNKNOWN_MODULE: invalid('Unknown bot module: {name}') },
-  async run({ input: { name }, caller, refuse }, { db }) {
+  async run({ input: { module_name: name }, caller, refuse }, { db }) {
     const found = (await botModulesOf(db, caller.account_id)).find((module) => module.name === name);
     if (found === undefined) throw refuse('UNKNOWN_MODULE', { name });
     return found;

@@ -387,7 +387,7 @@ describe('every operation, called from another account', () => {
       ...Object.fromEntries(
         ['botModule', 'updateBotModule', 'deleteBotModule', 'adminUpdateBotModule'].map((name) => [
           name,
-          { name: 'timed_messages' },
+          { module_name: 'timed_messages' },
         ]),
       ),
       adminBotCommands: { scope: 'global' },

@@ -55,7 +55,7 @@ describe('each context at each operation', () => {
     if (list === undefined) return {};
     const { status, text } = await ask.send(asker.headers, 'GET', list);
     const first = status === 200 ? (JSON.parse(text).data?.[0] ?? null) : null;
-    return first === null ? {} : { [member!]: first[member!] ?? first.id };
+    return first === null ? {} : { [member!]: first[member!] ?? first.id ?? first.name };
   }
   const asked = async (
     operation: Operation,
@@ -195,7 +195,7 @@ describe('each context at each operation', () => {
         const ids = operation.rest!.method === 'DELETE' ? {} : await idsFor(operation, owner);
         // A cooldown is of one person.
         const person = operation.name === 'refreshPlatformUserProfile' ? { platform_user_id: randomUUID() } : {};
-        const module_name = operation.name === 'deleteBotModule' ? { name: 'timed_messages' } : {};
+        const module_name = operation.name === 'deleteBotModule' ? { module_name: 'timed_messages' } : {};
         given = { ...taken(needed), ...ids, ...person, ...module_name, ...accountGiven(operation, owner) };
         const answer = await (protocol === 'REST' ? ask.overRest : ask.overGraphql)(operation, needed, owner.headers);
         const refusal = refused(answer, protocol);

@@ -2,7 +2,7 @@ import { buildSchema, getNamedType, getNullableType, isEnumType, isInputObjectTy
 import type { GraphQLInputType, GraphQLOutputType } from 'graphql';
 import type { z } from 'zod';
 import type { Operation } from '../../app/operation';
-import { shapeOf, unwrap } from '../../api/openapi/schema-shape';
+import { metaOf, shapeOf, unwrap } from '../../api/openapi/schema-shape';
 
 /** What was answered, whatever the protocol. */
 export interface Answered {
@@ -63,18 +63,21 @@ export async function asking(base_url: string, example: Example): Promise<Asking
     async overGraphql(operation, members, caller) {
       const root = operation.kind === 'query' ? schema.getQueryType()! : schema.getMutationType()!;
       const field = root.getFields()[operation.name]!;
+      const shape = shapeOf(operation.input, 'input');
+      const renamed = new Map(Object.entries(shape).map(([member, one]) => [metaOf(one).graphql_name, member]));
+      const memberOf = (name: string) => renamed.get(name) ?? snake(name);
       // Other objects are how GraphQL groups members.
-      const isMember = (name: string) => snake(name) in shapeOf(operation.input, 'input');
+      const isMember = (name: string) => memberOf(name) in shape;
       const value = (name: string, type: GraphQLInputType): unknown => {
         const inner = getNullableType(type);
-        if (isEnumType(getNamedType(type))) return enumNames(example(operation, snake(name)));
-        if (!isInputObjectType(inner) || isMember(name)) return example(operation, snake(name));
-        const given = Object.values(inner.getFields()).filter((one) => members.includes(snake(one.name)));
+        if (isEnumType(getNamedType(type))) return enumNames(example(operation, memberOf(name)));
+        if (!isInputObjectType(inner) || isMember(name)) return example(operation, memberOf(name));
+        const given = Object.values(inner.getFields()).filter((one) => members.includes(memberOf(one.name)));
         return Object.fromEntries(given.map((one) => [one.name, value(one.name, one.type)]));
       };
       const given = field.args.filter(
         ({ name, type }) =>
-          (isInputObjectType(getNullableType(type)) && !isMember(name)) || members.includes(snake(name)),
+          (isInputObjectType(getNullableType(type)) && !isMember(name)) || members.includes(memberOf(name)),
       );
       const kind = operation.kind === 'query' ? 'query' : 'mutation';
       const declared = given.map(({ name, type }) => `$${name}: ${String(type)}`).join(', ');

@@ -139,11 +139,11 @@ export const CALLS: Readonly<Record<string, Call>> = {
   grantWidgetAccess: { input: ({ widget, member }) => ({ id: widget, user_id: member, role: 'viewer' }) },
   revokeWidgetAccess: { input: ({ bound_widget, bound_member }) => ({ id: bound_widget, user_id: bound_member }) },
   // Each changes something, in whatever order they are called.
-  updateBotModule: { input: () => ({ name: 'timed_messages', exempt_roles: ['vips'] }) },
+  updateBotModule: { input: () => ({ module_name: 'timed_messages', exempt_roles: ['vips'] }) },
   adminUpdateBotModule: {
-    input: ({ account }) => ({ account_id: account, name: 'timed_messages', config: { min_chat_lines: 2 } }),
+    input: ({ account }) => ({ account_id: account, module_name: 'timed_messages', config: { min_chat_lines: 2 } }),
   },
-  deleteBotModule: { input: () => ({ name: 'timed_messages' }) },
+  deleteBotModule: { input: () => ({ module_name: 'timed_messages' }) },
   setAutomationVariable: { input: () => ({ name: 'walked', type: 'number', value: 1 }) },
   deleteAutomationVariable: { input: () => ({ name: 'needless' }) },
   rotateAutomationWebhookSecret: { input: id('automation'), ...NOT_SHOWN },

@@ -12,6 +12,9 @@ import type { Queryable } from '../../engines/postgres/port';
 
 const SCHEMAS = new Map<string, object>(BOT_MODULE_TYPES.map(({ type, config_schema }) => [type, config_schema]));
 
+/** Name of a module, as REST has it in its paths. */
+export const moduleName = z.string().max(100).meta({ graphql_name: 'name' });
+
 /** A module of an account's bot. Source: spec extra-facts §15. */
 export const BotModule = z
   .object({
