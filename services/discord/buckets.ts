@@ -11,6 +11,16 @@ const BUSY_MS = 100;
 const SAME_WINDOW_MS = 500;
 /** Key of the limit of all calls; no bucket of Discord has it. */
 const EVERYWHERE = '*';
+/** Key of the turns of all calls; no bucket of Discord has it. */
+const TURNS = '@';
+/**
+ * Distance of turns, and number of calls without one, in place of Discord's 50 calls a second: at most 41 turns are in
+ * a second, so that calls may be delayed. Source: vendors.md §10.
+ */
+const TURN_MS = 30;
+const WITHOUT_TURN = 8;
+/** Longest wait for a turn, in milliseconds; later calls are refused. */
+const LONGEST_TURN_MS = 2_000;
 
 const UNDER_WAY = `(case when b.taken_at > now() - interval '${IN_FLIGHT_SECONDS} seconds' then b.in_flight else 0 end)`;
 const KEY = `coalesce((select r.bucket from discord_routes r where r.route = $1), $1) || ':' || $2`;
@@ -29,6 +39,15 @@ const TAKE = `
 const WAIT = `
   select greatest(0, ceil(extract(epoch from max(b.resets_at) - now()) * 1000))::float8 as wait_ms
   from discord_buckets b where b.key = '${EVERYWHERE}' or (b.key = ${KEY} and b.learned)`;
+/** The row's time is that of the last turn. */
+const TURN = `
+  insert into discord_buckets as b (key, most, remaining, resets_at, window_ms, in_flight, taken_at)
+  values ('${TURNS}', 1, 0, clock_timestamp() + make_interval(secs => ${TURN_MS / 1000}), ${TURN_MS}, 0, now())
+  on conflict (key) do update set taken_at = now(),
+    resets_at = greatest(b.resets_at, clock_timestamp()) + make_interval(secs => ${TURN_MS / 1000})
+  where b.resets_at < clock_timestamp() + make_interval(secs => ${LONGEST_TURN_MS / 1000})
+  returning greatest(0,
+    ceil(extract(epoch from b.resets_at - clock_timestamp()) * 1000) - ${WITHOUT_TURN * TURN_MS})::float8 as turn_ms`;
 const LEARN_ROUTE = `
   insert into discord_routes as r (route, bucket) values ($1, $2)
   on conflict (route) do update set bucket = excluded.bucket where r.bucket <> excluded.bucket`;
@@ -62,7 +81,12 @@ export function createDiscordBuckets(db: Pick<Queryable, 'query'>): DiscordBucke
   return {
     async take(route) {
       const [taken] = await db.query<{ key: string }>(TAKE, of(route), 'discord-bucket-take');
-      if (taken !== undefined) return taken;
+      if (taken !== undefined) {
+        const [turn] = await db.query<{ turn_ms: number }>(TURN, [], 'discord-turn');
+        if (turn !== undefined) return { ...taken, ...turn };
+        await db.query(RELEASE, [taken.key], 'discord-bucket-release');
+        return { wait_ms: LONGEST_TURN_MS };
+      }
       const [row] = await db.query<{ wait_ms: number | null }>(WAIT, of(route), 'discord-bucket-wait');
       return { wait_ms: Math.max(row?.wait_ms ?? 0, BUSY_MS) };
     },

@@ -67,6 +67,22 @@ test('two processes together exceed no limit that Discord announces', async () =
   expect(vendor.rest.exceeded).toBe(0);
 });
 
+test('processes together make at most 50 calls in a second', async () => {
+  Object.assign(vendor.rest, { limit: 1_000, window_ms: 10_000 });
+  const clients = [client(), client()];
+  const texts = Array.from({ length: 60 }, (_, n) => `paced ${n}`);
+  await clients[0]!.post('11', { text: 'first' });
+  await Promise.all(texts.map((text, n) => clients[n % 2]!.post('11', { text })));
+  expect(vendor.rest.textOf('11')).toEqual(expect.arrayContaining(texts));
+  expect([vendor.rest.exceeded, vendor.rest.exceeded_global]).toEqual([0, 0]);
+  const full = `insert into discord_buckets (key, most, remaining, resets_at, window_ms, in_flight, taken_at)
+    values ('@', 1, 0, now() + interval '1 minute', 25, 0, now())
+    on conflict (key) do update set resets_at = excluded.resets_at`;
+  await t.db.query(full);
+  await expect(clients[0]!.post('11', { text: 'late' })).rejects.toThrow(NotSent);
+  await t.db.query(`update discord_buckets set resets_at = now() where key = '@'`);
+});
+
 test('a limit of all calls stops each process, and the pause that Discord asks for is the caller’s', async () => {
   vendor.rest.stopped_until = Date.now() + 60_000;
   await expect(client().textChannels(GUILD)).rejects.toMatchObject({ retry_after_ms: expect.any(Number) });

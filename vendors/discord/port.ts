@@ -43,6 +43,8 @@ export interface DiscordLimits {
 export interface TakenCall {
   /** Key of its bucket. */
   key: string;
+  /** Milliseconds until its turn among all calls of the bot. */
+  turn_ms: number;
 }
 
 /** Rate limits of Discord's REST, shared by all processes. */

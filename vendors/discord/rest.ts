@@ -5,7 +5,7 @@ import { bodyAs } from '../http/body';
 import { hostOf } from '../http/hosts';
 import type { HttpAnswer, HttpClients, HttpRequest } from '../http/port';
 import { DiscordLimited, DiscordRefused } from './port';
-import type { DiscordBuckets, DiscordLimits, DiscordRest, DiscordRoute } from './port';
+import type { DiscordBuckets, DiscordLimits, DiscordRest, DiscordRoute, TakenCall } from './port';
 
 const CALL_MS = 5_000;
 /** Longest wait for a bucket in the process; a longer one is the caller's. */
@@ -158,12 +158,15 @@ export function discordRest(
   };
 }
 
-/** Waits for a call of the bucket. @throws DiscordLimited when the wait is too long */
-async function takeCall(buckets: DiscordBuckets, route: DiscordRoute): Promise<{ key: string }> {
+/** Waits for a call of the bucket and for its turn. @throws DiscordLimited when the wait is too long */
+async function takeCall(buckets: DiscordBuckets, route: DiscordRoute): Promise<TakenCall> {
   const until = performance.now() + LONGEST_WAIT_MS;
   for (;;) {
     const taken = await buckets.take(route);
-    if ('key' in taken) return taken;
+    if ('key' in taken) {
+      if (taken.turn_ms > 0) await pause(taken.turn_ms, new AbortController().signal);
+      return taken;
+    }
     if (performance.now() + taken.wait_ms > until) throw new DiscordLimited(taken.wait_ms);
     await pause(taken.wait_ms, new AbortController().signal);
   }
