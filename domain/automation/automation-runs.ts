@@ -95,8 +95,11 @@ export const RewardStart = { ...common, reward_id: z.uuid() };
 
 const subjectOf = ({ subject }: Record<string, unknown>): string | null =>
   typeof subject === 'string' ? subject : null;
+/** The person of the cause, else the account. */
+const ownerOf = (start: Record<string, unknown>): string =>
+  subjectOf(start) ?? `automation-start:${String(start.account_id)}`;
 /** Members about the person of the cause. */
-export const PERSONAL_START = { subject: subjectOf, cause: subjectOf };
+export const PERSONAL_START = { subject: subjectOf, cause: ownerOf };
 
 const ids = { run_id: z.uuid(), automation_id: z.uuid(), account_id: z.uuid() };
 

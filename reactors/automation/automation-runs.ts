@@ -95,7 +95,7 @@ async function carryOut(payload: StepPayload, tools: JobTools): Promise<Effect |
   const input = executor.input(work);
   const unknown_names = unknownNames();
   const noted = unknown_names.length === 0 ? input : { ...input, unknown_names };
-  const sealed = await sealInput(texts, { subject: cause.subject, step_id, input: noted });
+  const sealed = await sealInput(texts, { account_id, subject: cause.subject, step_id, input: noted });
   const result = await outcomeOf(() => executor.run(work, input, tools), executor.calls === true);
   if (result.status !== 'succeeded') return ending({ ...result, output: null, ...sealed });
   const { output, starts } = result;

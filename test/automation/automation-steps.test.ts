@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { PERSONAL_START } from '../../domain/automation/automation-runs';
 import { Automations, chain } from '../support/automations';
 import { Listener } from '../support/listener';
 import { startServer, type TestServer } from '../support/server';
@@ -190,6 +191,22 @@ test('a step plays a sound and shows a layer of the account', async () => {
   expect((await automations.walk(show(true), show(true))).run).toMatchObject({ status: 'succeeded' });
   const shown = (await owner.get(`/v1/overlays/${overlay_id}/layers`)).body.data;
   expect(shown).toMatchObject({ layers: [{ id: layer_id, visible: true }] });
+});
+
+test('values of a cause without a known person are sealed, too', async () => {
+  const id = await automations.make(
+    chain(['trigger:event', { event_types: ['my:secret'] }], set('seen', '{{event.raw.text}}')),
+  );
+  const raw = { text: 'a private word' };
+  expect((await owner.send('POST', '/v1/events/emit', { event_type: 'my:secret', raw })).status).toBeLessThan(300);
+  const [run] = await automations.ended(id);
+  expect((await automations.stepsOf(run.id))[1].input).toEqual({ name: 'seen', value: raw.text });
+  const { db } = server.database!;
+  const stored = await db.query('select cause, cause_key_id from automation_runs where id = $1', [run.id]);
+  const steps = await db.query('select input, input_key_id from automation_steps where run_id = $1', [run.id]);
+  expect(JSON.stringify([stored, steps])).not.toContain('private');
+  expect(stored).toMatchObject([{ cause_key_id: expect.any(String) }]);
+  expect(PERSONAL_START.cause({ account_id: 'a', subject: null })).toBe('automation-start:a');
 });
 
 const rowsOf = async (table: string, account_id: string) =>

@@ -24,6 +24,8 @@ async function hasBot({ db }: StepTools, account_id: string, platform: Platform)
 async function outcomeOf(call: () => Promise<ModerationResult>, passing: ReadonlySet<string>): Promise<Outcome> {
   try {
     const result = await call();
+    // A later try notes the act, and does not repeat the call.
+    if (result.success && result.noted === false) throw new NotSent('the act is not noted yet');
     if (result.success) return done;
     if (result.passing) throw new NotSent(result.details);
     return result.outcome_unknown ? { status: 'unknown', error: 'no_answer' } : failed('refused');

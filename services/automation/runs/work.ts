@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto';
 import type { JobTools } from '../../../app/job';
 import { asPlainText, expandTemplate } from '../../../domain/automation/templates/expand';
-import { NO_CAUSE, RunCause } from '../../../domain/automation/automation-runs';
+import { NO_CAUSE, RUN_DAYS, RunCause, type RunStart } from '../../../domain/automation/automation-runs';
 import type { Queryable } from '../../../engines/postgres/port';
 import type { PersonalTexts } from '../../../privacy/subject-keys/port';
 import { accountFlags } from '../account-flags';
@@ -41,16 +41,29 @@ export async function openStep(
 }
 
 const causeContext = (run_id: string) => `automation-run ${run_id}`;
+const NOTHING = JSON.stringify(NO_CAUSE);
 const inputContext = (step_id: string) => `automation-step ${step_id}`;
 
+const DAY_MS = 86_400_000;
+/** Days for which a key of an account holds: longer than runs wait and are kept. */
+const KEY_DAYS = 3 * RUN_DAYS;
+
+/** Owner of the key of a run's values: the person of the cause, else the account for a day. */
+function keyOwner(account_id: string, subject: string | null, now_ms = Date.now()): [string, Date?] {
+  if (subject !== null) return [subject];
+  const day = Math.floor(now_ms / DAY_MS);
+  return [`automation:${account_id}:${day}`, new Date((day + 1 + KEY_DAYS) * DAY_MS)];
+}
+
 /** The cause of a run as its row keeps it. */
-export const sealCause = async (
+export async function sealCause(
   texts: PersonalTexts,
-  { run_id, subject, cause }: { run_id: string; subject: string | null; cause: string | null },
-) =>
-  subject === null || cause === null
-    ? { key_id: null, sealed: cause }
-    : texts.seal(subject, cause, causeContext(run_id));
+  { account_id, run_id, subject, cause }: Pick<RunStart, 'account_id' | 'run_id' | 'subject' | 'cause'>,
+) {
+  if (cause === null || cause === NOTHING) return { key_id: null, sealed: null };
+  const [owner, expires_at] = keyOwner(account_id, subject);
+  return texts.seal(owner, cause, causeContext(run_id), expires_at);
+}
 
 /** The cause of a run; null once its person was erased. */
 export async function openCause(
@@ -65,11 +78,15 @@ export async function openCause(
 /** Input of a step as its row keeps it. */
 export async function sealInput(
   texts: PersonalTexts,
-  { subject, step_id, input }: { subject: string | null; step_id: string; input: object },
-): Promise<{ input_key_id: string | null; input: string }> {
-  const text = JSON.stringify(input);
-  if (subject === null) return { input_key_id: null, input: text };
-  const { key_id, sealed } = await texts.seal(subject, text, inputContext(step_id));
+  {
+    account_id,
+    subject,
+    step_id,
+    input,
+  }: { account_id: string; subject: string | null; step_id: string; input: object },
+): Promise<{ input_key_id: string; input: string }> {
+  const [owner, expires_at] = keyOwner(account_id, subject);
+  const { key_id, sealed } = await texts.seal(owner, JSON.stringify(input), inputContext(step_id), expires_at);
   return { input_key_id: key_id, input: sealed };
 }
 
