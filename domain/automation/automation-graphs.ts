@@ -166,6 +166,8 @@ function cycle({ nodes, edges }: Graph): GraphProblem | null {
 /** A thing of the account that a node's config names. */
 export interface Reference {
   node_id: string;
+  /** Of the config. */
+  member: string;
   kind: ReferenceKind;
   id: string;
   config: Readonly<Record<string, unknown>>;
@@ -176,6 +178,6 @@ export const referencesOf = ({ nodes }: Graph): Reference[] =>
   nodes.flatMap(({ id: node_id, type, config }) =>
     Object.entries(NODE_TYPES.get(type)?.references ?? {}).flatMap(([member, kind]) => {
       const id = config[member];
-      return typeof id === 'string' ? [{ node_id, kind, id, config }] : [];
+      return typeof id === 'string' ? [{ node_id, member, kind, id, config }] : [];
     }),
   );

@@ -101,6 +101,31 @@ test.each([
   await owner.send('DELETE', `/v1/automations/${id}`, undefined);
 });
 
+test('a graph names things of the account alone', async () => {
+  const overlay = async () => {
+    const id = (await owner.send('POST', '/v1/overlays', { name: 'One' })).body.data.id;
+    const put = await owner.send('PUT', `/v1/overlays/${id}/layers`, { revision: 0, layers: [{ type: 'text' }] });
+    return { overlay_id: id as string, layer_id: put.body.data.layers[0].id as string };
+  };
+  const [one, two] = [await overlay(), await overlay()];
+  const { id } = (await owner.send('POST', '/v1/automations', { name: 'One' })).body.data;
+  const put = async (type: string, config: Record<string, unknown>) => {
+    const graph = chain(['trigger:manual'], [type, config]);
+    const { status, body } = await owner.send('PUT', `/v1/automations/${id}/graph`, { revision: 0, ...graph });
+    return { status, message: body.message?.replace(graph.nodes[1]!.id, 'N') };
+  };
+  expect(await put('action:set_layer', { ...one, layer_id: two.layer_id, visible: true })).toEqual({
+    ...{ status: 400, message: `node N: config.layer_id: the account has no layer ${two.layer_id}` },
+  });
+  expect(await put('action:send_discord_message', { channel_id: '12', message: 'x' })).toEqual({
+    ...{ status: 400, message: 'node N: config.channel_id: the account has no discord channel 12' },
+  });
+  cloud.fail({ path: '/api/v10/guilds/9001/channels', status: 500 });
+  expect(await put('action:send_discord_message', { channel_id: '11', message: 'x' })).toMatchObject({ status: 503 });
+  expect(await put('action:set_layer', { ...one, visible: true })).toMatchObject({ status: 200 });
+  await owner.send('DELETE', `/v1/automations/${id}`, undefined);
+});
+
 test('unknown names are noted in the step', async () => {
   const { steps } = await automations.walk(set('a', '{{nobody}}|{{var.nothing}}|{{platform}}'), set('b', 'x'));
   expect(steps[0].input).toMatchObject({ value: '||', unknown_names: ['nobody', 'var.nothing', 'platform'] });

@@ -96,6 +96,7 @@ test('a problem of a graph names its node, and changes nothing', async () => {
     graph('action:wait', { seconds: 1, more: true }),
     graph('action:run_automation', { automation_id: other }),
     graph('action:play_sound', { sound_id: randomUUID() }),
+    graph('action:send_discord_message', { channel_id: '11', message: 'x' }),
     graph('action:set_layer', { overlay_id: randomUUID(), layer_id: randomUUID(), visible: true }),
     { ...graph('action:wait', { seconds: 1 }), edges: [] },
   ]) {

@@ -35,8 +35,7 @@ export const playSound = action('play_sound', {
 export const setLayer = action('set_layer', {
   summary: 'Shows or hides a layer of an overlay.',
   config: { overlay_id: z.uuid(), layer_id: z.uuid(), visible: z.boolean() },
-  references: { overlay_id: 'overlay' },
-  private_members: ['layer_id'],
+  references: { overlay_id: 'overlay', layer_id: 'layer' },
 });
 
 export const MODERATIONS = ['delete', 'timeout', 'ban'] as const;

@@ -20,7 +20,7 @@ export const anyTemplate = z
 export const template = anyTemplate.min(1);
 
 /** Things of an account that a config names by their ids. */
-export type ReferenceKind = 'automation' | 'overlay' | 'sound' | 'discord_channel';
+export type ReferenceKind = 'automation' | 'overlay' | 'layer' | 'sound' | 'discord_channel';
 
 /** A type of nodes. */
 export interface NodeType {
