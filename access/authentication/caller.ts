@@ -147,6 +147,10 @@ export interface RequestContext {
   not_shown?: Written[];
   /** The answer is not final: a repetition under the same `Idempotency-Key` runs again. */
   unfinished?: true;
+  /** Kept under the `Idempotency-Key` instead of the answer, which a repetition makes again from it. */
+  answer_reference?: string;
+  /** Reference that the first call has kept, in a repetition. */
+  repeats?: string;
   /** Bytes of rows after which each page of the answer ends; absent where the answer is one page. */
   page_bytes?: number;
   /** Deadline of the request's waits for read models, by `performance.now()`; set by the first wait that timed out. */

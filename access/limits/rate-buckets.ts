@@ -2,8 +2,6 @@ import type { Caller, CallerKind } from '../authentication/caller';
 import { CONTEXTS } from '../authentication/contexts';
 import { networkOfAddress } from '../../lib/net/addresses';
 
-const EMITTED_KIB = 16 * 1024;
-
 /** A bucket and its units a minute; null is unlimited. */
 export type Bucket = Pick<Caller, 'rate_bucket' | 'rate_limit'>;
 
@@ -72,10 +70,14 @@ export const clientBucket = (client_id: string): Bucket => ({
   rate_limit: CONTEXTS.jwt.rate,
 });
 
-/** KiB of events a minute that the callers of an account emit; test events are counted apart. */
-export const emittedBucket = ({ account_id, rate_limit }: Caller, name: 'emitted' | 'tested'): Bucket => ({
-  rate_bucket: `${name}:${account_id}`,
-  rate_limit: rate_limit === null ? null : EMITTED_KIB,
+/** KiB of events a minute that a credential emits; test events are counted apart. */
+export const emittedBucket = (
+  { credential_id, rate_bucket, rate_limit }: Caller,
+  name: 'emitted' | 'tested',
+  bytes: number,
+): Bucket => ({
+  rate_bucket: `${name}:${credential_id ?? rate_bucket}`,
+  rate_limit: rate_limit === null ? null : Math.floor(bytes / 1024),
 });
 
 /** Bucket of one caller for an operation with a limit of its own. */

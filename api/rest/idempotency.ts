@@ -12,6 +12,8 @@ export interface StoredAnswer {
   status: number;
   headers: Record<string, string> | null;
   body: string | null;
+  /** Makes the answer again; the body is then null. */
+  reference?: string;
   /** Writes that the read models had not yet applied: a repetition waits for them. */
   unsettled?: readonly Written[];
 }
@@ -58,7 +60,8 @@ const LOCK_SECONDS = 60;
 const RELEASE_AGAIN_MS = 500;
 /**
  * Most characters of a stored body. A repetition makes a longer one again: it runs under the same seed and so finds
- * the appends of the first call. A command that only broadcasts answers less: its event has 48 KiB at most.
+ * the appends of the first call. A command that only broadcasts answers less: its event has 48 KiB at most. An emitted
+ * event is kept as a reference.
  */
 const LONGEST_KEPT = 64 * 1024;
 const KEPT = `interval '24 hours'`;
@@ -147,8 +150,10 @@ export function createIdempotency({ db, log, holder, awaitShown }: IdempotencyOp
     call.context.seed_since = since;
     call.context.idempotency_seed = createHash('sha256').update(id).update(seed).digest('hex');
     let answer: StoredAnswer;
+    let reference: string | undefined;
     try {
       answer = await work();
+      reference = call.context.answer_reference;
     } catch (error) {
       const failure = toFailure(error);
       if (failure.status >= 500 || failure.status === 429) {
@@ -160,13 +165,13 @@ export function createIdempotency({ db, log, holder, awaitShown }: IdempotencyOp
       answer = { status: failure.status, headers, body: JSON.stringify(restBody(failure)) };
     }
     if (call.context.not_shown) answer = { ...answer, unsettled: call.context.not_shown };
-    const text = JSON.stringify(answer);
+    const kept = reference === undefined ? answer : { ...answer, body: null, reference };
     try {
-      if (call.context.unfinished || (answer.body !== null && answer.body.length > LONGEST_KEPT)) {
+      if (call.context.unfinished || (kept.body !== null && kept.body.length > LONGEST_KEPT)) {
         await release(id, seed);
         return answer;
       }
-      const sealed = seal(text, key, id);
+      const sealed = seal(JSON.stringify(kept), key, id);
       await db.query('update idempotency_keys set answer = $3 where id = $1 and seed = $2', [id, seed, sealed]);
     } catch (error) {
       releaseLater(() => release(id, seed), error);
@@ -178,11 +183,16 @@ export function createIdempotency({ db, log, holder, awaitShown }: IdempotencyOp
   /** Repeats the first answer after the read models have applied its writes. */
   async function replay(
     { context }: IdempotentCall,
-    { unsettled = [], ...first }: StoredAnswer,
+    { unsettled = [], reference, ...first }: StoredAnswer,
+    work: () => Promise<StoredAnswer>,
   ): Promise<StoredAnswer> {
     for (const written of unsettled) {
       // Answers stored by an older release have another form; they are repeated without a wait.
       if ('topic' in written || 'types' in written) await awaitShown(context, written);
+    }
+    if (reference !== undefined) {
+      context.repeats = reference;
+      first.body = (await work()).body;
     }
     const { 'x-lumio-read-model': _then, ...headers } = first.headers ?? {};
     return { ...first, headers: { ...headers, ...context.response_headers, 'idempotency-replayed': 'true' } };
@@ -209,7 +219,7 @@ export function createIdempotency({ db, log, holder, awaitShown }: IdempotencyOp
           });
         }
         const first = JSON.parse(open(claimed.answer, secret.subarray(0, 32), id)) as StoredAnswer;
-        return await replay(call, first);
+        return await replay(call, first, work);
       } finally {
         if (working.get(id.toString('hex')) === own) working.delete(id.toString('hex'));
       }

@@ -9,12 +9,14 @@ import {
   invalid,
   permission,
   post,
+  rateLimited,
   type Refuse,
   systemKeyOnly,
   tooLarge,
 } from '../../app/operation';
 import { emittedBucket } from '../../access/limits/rate-buckets';
 import type { Services } from '../../app/services';
+import { countEmittedBytes, secondsToNextDay } from './emitted-bytes';
 import { exampleText } from '../../domain/events/event-catalogue';
 import { eventUserId } from '../../domain/events/event-users';
 import { MAX_DISPLAY_PAYLOAD } from '../../domain/events/display-payload';
@@ -29,7 +31,7 @@ import {
 import { INSTANT_PATTERN, parseInstant, shownInstant } from '../../lib/time/instants';
 import { isTransition } from '../../domain/history/channel-status';
 import { stringify } from '../../lib/json/raw-json';
-import { TOPICS } from '../../domain/common/records';
+import { ERASED_RAW, TOPICS } from '../../domain/common/records';
 import { messageStarts } from '../../services/automation/runs/message-starts';
 
 /** Maximum lead of an event's time over our clock. Spec rulings, `EmitEventInput`. */
@@ -67,6 +69,10 @@ const EmitEventInput = z
   })
   .meta({ id: 'EmitEventInput' });
 
+const day_errors = {
+  TOO_MANY_BYTES: rateLimited('The account has emitted the bytes of its plan for this day (max_emitted_bytes_per_day)'),
+};
+
 const errors = {
   CREATED_IN_THE_FUTURE: invalid('created_at must not be more than five minutes in the future'),
   CREATED_LONG_AGO: invalid(`created_at must not be more than ${PAST_DAYS} days in the past`),
@@ -92,12 +98,18 @@ export const emitEvent = command({
   guard: [feature('feature:events'), permission('events:create')],
   input: EmitEventInput,
   output: EmitEventResult,
-  errors,
+  errors: { ...errors, ...day_errors },
   async run({ input, caller, context, refuse }, services) {
+    if (context.repeats !== undefined) {
+      return { success: true, event: eventRecord(await repeated(services, context, input)) };
+    }
     const row = newEvent(input, caller.account_id, context, refuse);
     const earlier = context.idempotency_seed === null ? undefined : await stored(services, row);
-    if (earlier) return { success: true, event: eventRecord(earlier) };
-    await takeBytes('emitted', caller, context, row);
+    if (earlier) return emitted(earlier, context);
+    await takeBytes('emitted', caller, context, row, services);
+    if (!(await countEmittedBytes(services.db, row.account_id, Buffer.byteLength(row.raw), context.now))) {
+      throw refuse('TOO_MANY_BYTES', { retry_after_seconds: secondsToNextDay(context.now) });
+    }
     const user_id = eventUserId(row.platform, row.raw);
     const ends = await services.records.append(TOPICS.platform_events, [
       {
@@ -120,7 +132,7 @@ export const emitEvent = command({
       projections: ['event-log'],
     });
     // On a timeout the event is durable and will appear, so the answer shows it as it will be.
-    return { success: true, event: eventRecord((await stored(services, row)) ?? row) };
+    return emitted((await stored(services, row)) ?? row, context);
   },
 });
 
@@ -138,12 +150,12 @@ export const testEvent = command({
   input: EmitEventInput,
   output: EmitEventResult,
   errors: { ...errors, ...broadcast_errors },
-  async run({ input, caller, context, refuse }, { live }) {
+  async run({ input, caller, context, refuse }, services) {
     const row = newEvent(input, caller.account_id, context, refuse);
     if (!input.raw) row.raw = exampleText(row.type, context.now) ?? row.raw;
     requireShort(row, refuse);
-    await takeBytes('tested', caller, context, row);
-    await broadcast(live, row);
+    await takeBytes('tested', caller, context, row, services);
+    await broadcast(services.live, row);
     return { success: true, event: eventRecord(row) };
   },
 });
@@ -177,13 +189,31 @@ export const emitBotEvent = command({
   },
 });
 
-/** @throws ApiError RATE_LIMIT_EXCEEDED when the account has emitted its bytes of this minute */
+/** Answer of an event in the log, which the `Idempotency-Key` keeps without its content. */
+function emitted(row: EventRow, context: RequestContext): z.input<typeof EmitEventResult> {
+  const { raw: _raw, ...reference } = row;
+  context.answer_reference = JSON.stringify(reference);
+  return { success: true, event: eventRecord(row) };
+}
+
+/** The event of the first call, without its content after it was swept or erased. */
+async function repeated(services: Services, context: RequestContext, input: NewEvent): Promise<EventRow> {
+  const reference = JSON.parse(context.repeats!) as Omit<EventRow, 'raw'>;
+  const row = await byId(services, reference);
+  if (row) return row.raw === ERASED_RAW ? { ...row, raw: 'null' } : row;
+  // Where the read models are behind, the request is all that is known of the content.
+  return { ...reference, raw: context.not_shown ? stringify(input.raw ?? {}) : 'null' };
+}
+
+/** @throws ApiError RATE_LIMIT_EXCEEDED when the credential has emitted its bytes of this minute */
 const takeBytes = async (
   name: 'emitted' | 'tested',
   caller: Caller,
   { units }: RequestContext,
   { raw }: EventRow,
-): Promise<void> => units?.take(emittedBucket(caller, name), Math.ceil(Buffer.byteLength(raw) / 1024));
+  { settings }: Services,
+): Promise<void> =>
+  units?.take(emittedBucket(caller, name, settings.requests.emitted_bytes), Math.ceil(Buffer.byteLength(raw) / 1024));
 
 /** @throws ApiError EVENT_TOO_LARGE where the payload does not fit a message */
 function requireShort({ raw }: EventRow, refuse: Refuse<typeof broadcast_errors>): void {
@@ -227,6 +257,15 @@ async function stored({ db }: Services, row: EventRow): Promise<EventRow | undef
      limit 1`,
     [row.account_id, row.id, TOPICS.platform_events, row.external_id],
     'event-stored',
+  );
+  return found;
+}
+
+async function byId({ db }: Services, { id, account_id }: Pick<EventRow, 'id' | 'account_id'>) {
+  const [found] = await db.query<EventRow>(
+    `select ${EVENT_COLUMNS} from platform_event_logs where id = $1 and account_id = $2`,
+    [id, account_id],
+    'event-by-id',
   );
   return found;
 }

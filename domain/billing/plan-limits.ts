@@ -17,6 +17,8 @@ export const PLAN_LIMITS = {
   max_sound_file_size: 5 * MB,
   max_sound_storage_bytes: 100 * MB,
   max_accounts: 1,
+  /** Bytes of `raw` of emitted events, in a day of UTC. */
+  max_emitted_bytes_per_day: 1024 * MB,
 } as const satisfies Readonly<Record<string, number>>;
 export type PlanLimit = keyof typeof PLAN_LIMITS;
 

@@ -108,6 +108,9 @@ export const SettingsSchema = z.strictObject({
           'Most bytes of bodies that the process holds at a time. A quarter is for callers without a credential, half ' +
             'for webhooks',
         ),
+      emitted_bytes: integer(MIN_BODY_BYTES, 1_000_000_000)
+        .default(20 * 1024 * 1024)
+        .describe('Most bytes of `raw` that a credential emits in a minute; test events are counted apart'),
       body_progress: duration('20s')
         .refine((ms) => ms >= 100, 'must be 100ms or more')
         .describe('Longest time in which nothing of a body arrives; then the request is refused with 408'),

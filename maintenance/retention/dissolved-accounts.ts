@@ -29,6 +29,7 @@ export const SWEPT_TABLES = [
   'broadcast_figures',
   'stream_samples',
   'member_keys',
+  'emitted_bytes',
   // Runs that begin while their account ends.
   'automation_runs',
   'automation_accounts',

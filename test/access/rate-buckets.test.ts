@@ -107,7 +107,7 @@ test('what the own bucket of a token refuses costs its account nothing', async (
   await local.close();
 });
 
-test('an emitted event is counted in KiB against its account', async () => {
+test('an emitted event is counted in KiB against its credential', async () => {
   const taken: unknown[] = [];
   const units: RequestUnits = {
     take: async (...one) => void taken.push(one),
@@ -120,7 +120,8 @@ test('an emitted event is counted in KiB against its account', async () => {
     live: { broadcast: async () => undefined },
     records: { append: async () => new Map() },
     awaitShown: async () => undefined,
-    db: { query: async () => found },
+    db: { query: async (_text: string, _values: unknown, name: string) => (name === 'emitted-bytes' ? [{}] : found) },
+    settings: { requests: { emitted_bytes: 20 * 1024 * 1024 } },
   };
   let found: object[] = [];
   const run = (
@@ -133,17 +134,27 @@ test('an emitted event is counted in KiB against its account', async () => {
     const call = { input, caller, context: { ...context, ...seed }, refuse };
     return command.run(call as never, services as never);
   };
-  const key = { kind: 'service_key', account_id: 'one', rate_limit: 1_200 } as const;
+  const key = {
+    kind: 'service_key',
+    account_id: 'one',
+    credential_id: 'key-1',
+    rate_bucket: 'key',
+    rate_limit: 1_200,
+  } as const;
   await run(emitEvent, key, 20_000);
   await run(testEvent, key, 10_000);
-  await run(testEvent, { kind: 'system_key', account_id: 'one', rate_limit: null }, 10_000);
+  await run(
+    testEvent,
+    { kind: 'system_key', account_id: 'one', credential_id: null, rate_bucket: 'system', rate_limit: null },
+    10_000,
+  );
   // An event that is refused for its length, and one that was stored before.
   await expect(run(testEvent, key, 50_000)).rejects.toThrow('EVENT_TOO_LARGE');
   found = [{ raw: '{}', created_at: '2026-01-01T00:00:00Z' }];
   await run(emitEvent, key, 20_000, { idempotency_seed: 'again' });
   expect(taken).toEqual([
-    [{ rate_bucket: 'emitted:one', rate_limit: 16 * 1024 }, 20],
-    [{ rate_bucket: 'tested:one', rate_limit: 16 * 1024 }, 10],
-    [{ rate_bucket: 'tested:one', rate_limit: null }, 10],
+    [{ rate_bucket: 'emitted:key-1', rate_limit: 20 * 1024 }, 20],
+    [{ rate_bucket: 'tested:key-1', rate_limit: 20 * 1024 }, 10],
+    [{ rate_bucket: 'tested:system', rate_limit: null }, 10],
   ]);
 });

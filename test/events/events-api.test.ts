@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { PostgresDatabase } from '../../engines/postgres/pool';
 import type { Row } from '../../engines/postgres/port';
 import { Listener } from '../support/listener';
 import { sharedServer, type MadeAccount, type SharedServer } from '../support/shared-server';
@@ -6,10 +7,13 @@ import { sharedServer, type MadeAccount, type SharedServer } from '../support/sh
 let server: SharedServer;
 let me: MadeAccount;
 let other: MadeAccount;
+let db: PostgresDatabase;
 beforeAll(async () => {
   server = await sharedServer();
   [me, other] = [await server.account(), await server.account()];
+  db = new PostgresDatabase({ url: server.database_url, name: 'test', size: 1 });
 });
+afterAll(() => db?.close());
 
 type Json = Row;
 interface Answer {
@@ -138,7 +142,7 @@ describe('events over every protocol', () => {
     expect(await listener.next((m) => m.data?.id === long.id)).toMatchObject({ data: { payload: null } });
   });
 
-  test('a great event is made once under its Idempotency-Key, its answer is not kept, and its frame is small', async () => {
+  test('a great event is made once under its Idempotency-Key, its answer is kept as a reference, and its frame is small', async () => {
     const listener = await listen();
     const body = JSON.stringify({ event_type: 'custom:great', raw: { text: 'x'.repeat(100_000) } });
     const emit = async () => {
@@ -155,12 +159,69 @@ describe('events over every protocol', () => {
     };
     const [first, again] = [await emit(), await emit()];
     expect(again.event).toEqual(first.event);
-    expect(again.headers.get('idempotency-replayed')).toBeNull();
+    expect(again.headers.get('idempotency-replayed')).toBe('true');
+    const keys = 'select length(answer) as bytes from idempotency_keys where user_id = $1';
+    const kept = await db.query<{ bytes: number }>(keys, [me.user_id]);
+    expect(Math.max(...kept.map(({ bytes }) => bytes))).toBeLessThan(1_000);
     expect((await rest('GET', '/v1/events?types=custom:great')).body._meta.total).toBe(1);
     const frame = await listener.next((m) => m.data?.id === first.event.id);
     expect(JSON.stringify(frame).length).toBeLessThan(1_000);
     expect(frame.data.payload).toBeNull();
     listener.close();
+  });
+
+  test.each([
+    ['swept', 'delete from platform_event_logs where id = $1 returning 1 as one'],
+    ['erased', `update platform_event_logs set raw = '"[erased]"' where id = $1 returning 1 as one`],
+  ])('a repetition after the event was %s has its id and no content', async (what, statement) => {
+    const emit = async () => {
+      const response = await fetch(`${server.base_url}/v1/events/emit`, {
+        method: 'POST',
+        headers: {
+          authorization: `Bearer ${me.access_token}`,
+          'content-type': 'application/json',
+          'idempotency-key': what,
+        },
+        body: JSON.stringify({ event_type: `custom:${what}`, raw: { n: 1 } }),
+      });
+      return { status: response.status, body: (await response.json()) as Json };
+    };
+    const first = (await emit()).body.event as Json;
+    expect(first.raw).toEqual({ n: 1 });
+    expect(await db.query(statement, [first.id])).toHaveLength(1);
+    const again = await emit();
+    expect([again.status, again.body]).toEqual([200, { success: true, event: { ...first, raw: null } }]);
+    const records = 'select 1 as one from broker_records where position($1::bytea in value) > 0';
+    expect(await db.query(records, [Buffer.from(`custom:${what}`)])).toHaveLength(1);
+  });
+
+  test('beyond the bytes that the plan of the account has for a day nothing is emitted', async () => {
+    const mine = await server.account();
+    const emit = (characters: number, type = 'custom:long') =>
+      fetch(`${server.base_url}/v1/events/emit`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${mine.access_token}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ event_type: type, raw: { text: 'x'.repeat(characters) } }),
+      });
+    const limit = `insert into account_limit_overrides (account_id, name, value, set_at)
+                   values ($1, 'max_emitted_bytes_per_day', 1000, now()) returning 1 as one`;
+    await db.query(limit, [mine.account_id]);
+    expect((await emit(500)).status).toBe(200);
+    const refused = await emit(500, 'custom:refused');
+    const text = 'The account has emitted the bytes of its plan for this day (max_emitted_bytes_per_day)';
+    expect([refused.status, await refused.json()]).toEqual([
+      429,
+      expect.objectContaining({ error: 'RATE_LIMIT_EXCEEDED', message: text }),
+    ]);
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
+    expect((await rest('GET', '/v1/events?types=custom:refused', undefined, mine.access_token)).body._meta.total).toBe(
+      0,
+    );
+    expect((await emit(100)).status).toBe(200);
+    await db.query(`update emitted_bytes set day = day - 1 where account_id = $1 returning 1 as one`, [
+      mine.account_id,
+    ]);
+    expect((await emit(900)).status).toBe(200);
   });
 
   test('test events and bot events are broadcast and never stored', async () => {
