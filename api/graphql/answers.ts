@@ -19,9 +19,10 @@ export function createAnswers(logFailure: LogFailure): Answers {
   function formatError(formatted: GraphQLFormattedError, error: unknown): GraphQLFormattedError {
     const cause = unwrapResolverError(error) as (GraphQLError & { extensions?: { code?: string } }) | Error;
     const failure = cause instanceof ApiError ? toFailure(cause) : ofGraphql(formatted, cause);
-    const facts = { error: cause, path: formatted.path, ...logFactsOf(cause) };
-    logFailure(failure, { route: GRAPHQL, facts }, 'a GraphQL field failed');
-    if (failure.hidden) noteFailureOf(cause);
+    if (failure.hidden && noteFailureOf(cause)) {
+      const facts = { error: cause, path: formatted.path, ...logFactsOf(cause) };
+      logFailure(failure, { route: GRAPHQL, facts }, 'a GraphQL field failed');
+    }
     const locations = formatted.locations ?? (error instanceof GraphQLError ? locationsOf(error.nodes) : undefined);
     return {
       message: failure.message,

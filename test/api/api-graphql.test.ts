@@ -1,6 +1,10 @@
-import { buildClientSchema, buildSchema, getIntrospectionQuery, printSchema } from 'graphql';
+import { buildClientSchema, buildSchema, getIntrospectionQuery, GraphQLError, printSchema } from 'graphql';
+import type { RequestContext } from '../../access/authentication/caller';
+import { createAnswers } from '../../api/graphql/answers';
 import { createDocuments } from '../../api/graphql/compiled/documents';
 import { DEFAULT_LIMITS } from '../../api/graphql/limits/limits';
+import { attachContext } from '../../api/http/requests/request-state';
+import { serviceContext } from '../../app/service-calls';
 import { type ApiProcess, OWNER, startSampleApi } from '../support/api-process';
 import { type TestDatabase, testDatabase } from '../support/database';
 import { timeLimit } from '../support/patience';
@@ -243,4 +247,19 @@ test('the OpenAPI document names permission, feature, errors and schemas, and ev
   );
   expect(new Set(ids).size).toBe(ids.length);
   expect(JSON.stringify(json)).not.toContain('$defs');
+});
+
+test('fields of one request that fail for a hidden cause are one line, each with its answer', () => {
+  const lines: unknown[] = [];
+  const answers = createAnswers((_failure, { facts }) => lines.push(facts));
+  const fieldOf = (context: RequestContext, name: string) => {
+    const cause = new Error(`the cause of ${name}`);
+    attachContext(cause, context);
+    return new GraphQLError('field', { originalError: cause, path: [name] });
+  };
+  const [one, other] = [serviceContext(), serviceContext()];
+  const errors = [fieldOf(one, 'a'), fieldOf(one, 'b'), fieldOf(other, 'c')];
+  const { errors: shown } = JSON.parse(answers.textOf({ data: {}, errors })) as { errors: unknown[] };
+  expect(shown).toHaveLength(3);
+  expect(lines).toMatchObject([{ path: ['a'] }, { path: ['c'] }]);
 });

@@ -124,6 +124,8 @@ describe('input', () => {
       `{"raw":{${members(9_999)}},"note_text":"a"}`,
       `{"raw":{"x":[${elements(9_998)}]},"note_text":"a"}`,
       `{${members(60_000)}}`,
+      `{"raw":[${elements(9_970)},${'['.repeat(25)}1${']'.repeat(25)}],"note_text":"a","more":1,"most":1,"last":1}`,
+      `{"raw":{${members(9_998)}},"note_text":[1]}`,
     ]) {
       const { status, json } = await post(body);
       expect([status, json]).toEqual([400, refused(10_000)]);

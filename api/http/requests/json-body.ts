@@ -37,6 +37,10 @@ function inspect(text: string, most: number): void {
   let depth = 0;
   let members = 0;
   let backslash = nextBackslash(text, 0);
+  const count = () => {
+    members += 1;
+    if (members > most) throw jsonRefusals.members(most);
+  };
   for (let i = 0; i < text.length; i += 1) {
     const c = text.charCodeAt(i);
     if (c === QUOTE) {
@@ -45,12 +49,10 @@ function inspect(text: string, most: number): void {
     } else if (c === 91 || c === 123) {
       depth += 1;
       if (depth > MAX_JSON_DEPTH) throw jsonRefusals.depth();
-      if (!isEmpty(text, i)) members += 1;
+      if (!isEmpty(text, i)) count();
     } else if (c === 93 || c === 125) depth -= 1;
-    else if (c === COMMA) {
-      members += 1;
-      if (members > most) throw jsonRefusals.members(most);
-    } else if (c === 45 || (c >= 48 && c <= 57)) i = inspectNumber(text, i);
+    else if (c === COMMA) count();
+    else if (c === 45 || (c >= 48 && c <= 57)) i = inspectNumber(text, i);
   }
 }
 

@@ -142,10 +142,13 @@ const failed = new WeakSet<FastifyRequest | RequestContext>();
 /** Notes that the failure of a request is in the log, so that its end is no second line. */
 export const noteFailure = (of: FastifyRequest | RequestContext): void => void failed.add(of);
 
-/** Notes the failure of the request to which the error was attributed. */
-export function noteFailureOf(error: unknown): void {
+/** Notes the failure of the request to which the error was attributed. Returns false after an earlier one. */
+export function noteFailureOf(error: unknown): boolean {
   const context = typeof error === 'object' && error !== null ? failedIn.get(error) : undefined;
-  if (context) failed.add(context);
+  if (!context) return true;
+  const is_first = !failed.has(context);
+  failed.add(context);
+  return is_first;
 }
 
 export const hasFailed = (request: FastifyRequest): boolean =>
