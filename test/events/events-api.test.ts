@@ -13,7 +13,10 @@ beforeAll(async () => {
   [me, other] = [await server.account(), await server.account()];
   db = new PostgresDatabase({ url: server.database_url, name: 'test', size: 1 });
 });
-afterAll(() => db?.close());
+afterAll(async () => {
+  for (const listener of listeners) listener.close();
+  await db?.close();
+});
 
 type Json = Row;
 interface Answer {
@@ -39,7 +42,12 @@ async function graphql(query: string, variables: Json = {}, token = me.access_to
   return (await rest('POST', '/v1/gql', { query, variables }, token)).body;
 }
 
-const listen = () => Listener.to(server.ws_url, me.access_token, `events:${me.account_id}`);
+const listeners: Listener[] = [];
+async function listen(): Promise<Listener> {
+  const listener = await Listener.to(server.ws_url, me.access_token, `events:${me.account_id}`);
+  listeners.push(listener);
+  return listener;
+}
 
 describe('events over every protocol', () => {
   test('an emitted event is in the log when the answer comes, on the channel, and the same on REST and GraphQL', async () => {
@@ -197,19 +205,21 @@ describe('events over every protocol', () => {
 
   test('beyond the bytes that the plan of the account has for a day nothing is emitted', async () => {
     const mine = await server.account();
-    const emit = (characters: number, type = 'custom:long') =>
-      fetch(`${server.base_url}/v1/events/emit`, {
+    const emit = async (characters: number, type = 'custom:long') => {
+      const response = await fetch(`${server.base_url}/v1/events/emit`, {
         method: 'POST',
         headers: { authorization: `Bearer ${mine.access_token}`, 'content-type': 'application/json' },
         body: JSON.stringify({ event_type: type, raw: { text: 'x'.repeat(characters) } }),
       });
+      return { status: response.status, headers: response.headers, body: (await response.json()) as Json };
+    };
     const limit = `insert into account_limit_overrides (account_id, name, value, set_at)
                    values ($1, 'max_emitted_bytes_per_day', 1000, now()) returning 1 as one`;
     await db.query(limit, [mine.account_id]);
     expect((await emit(500)).status).toBe(200);
     const refused = await emit(500, 'custom:refused');
     const text = 'The account has emitted the bytes of its plan for this day (max_emitted_bytes_per_day)';
-    expect([refused.status, await refused.json()]).toEqual([
+    expect([refused.status, refused.body]).toEqual([
       429,
       expect.objectContaining({ error: 'RATE_LIMIT_EXCEEDED', message: text }),
     ]);
