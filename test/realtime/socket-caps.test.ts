@@ -3,7 +3,7 @@ import { createLocalSlots } from '../../engines/slots/local';
 import { testDatabase, type TestDatabase } from '../support/database';
 import { until } from '../support/projections';
 import { parseAnswer, rawHttp } from '../support/raw-http';
-import { caller, Client, realtimeNode, refused } from '../support/realtime';
+import { caller, Client, realtimeNode, refused, UNCOUNTED } from '../support/realtime';
 
 /** Rulings, "sockets per caller", over real sockets. */
 describe('sockets of one caller', () => {
@@ -105,5 +105,17 @@ describe('sockets of one caller', () => {
       return free;
     });
     expect(node.realtime.stats().sessions).toBe(0);
+  });
+
+  test('that has no units left after a refused message is closed instead of left unread', async () => {
+    let calls = 0;
+    const counts = { ...UNCOUNTED, pace: async () => ((calls += 1) < 2 ? 0 : 20_000) };
+    const node = await realtimeNode(t, { counts });
+    const client = await Client.open(node.url, null);
+    clients.push(client);
+    const closed = new Promise((done) => client.ws.once('close', done));
+    client.send('{');
+    expect(await closed).toBe(1008);
+    await until(() => node.realtime.stats().sessions === 0);
   });
 });

@@ -16,7 +16,7 @@ const MESSAGES_OF_A_CLIENT =
   `${LIMITS.client_messages_per_second} a second; each also costs a unit of the caller's requests a minute, one that ` +
   `is refused as \`INVALID_FORMAT\` or \`MESSAGE_TOO_LARGE\` ${LIMITS.refused_units}, a bare \`ping\` each ` +
   `${LIMITS.free_ping_ms / 1000} s none. Beyond, the socket is read more slowly. ${LIMITS.refused_in_a_row} refused ` +
-  'ones in a row close it';
+  'ones in a row close it, and so does a wait of more than a second for units after a refused one';
 
 type Json = Record<string, unknown>;
 

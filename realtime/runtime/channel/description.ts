@@ -99,7 +99,9 @@ export const CLOSE_MEANINGS: Readonly<Record<keyof typeof CLOSE, string>> = {
   stalled: 'The client did not read for too long.',
   restart: 'The node is stopping: connect again, another one takes over.',
   too_large: 'A frame far beyond the limit, which was not even read.',
-  refused: `${LIMITS.refused_in_a_row} messages in a row were refused for their form or size.`,
+  refused:
+    `${LIMITS.refused_in_a_row} messages in a row were refused for their form or size, or after a refused one the ` +
+    'caller had no units left.',
 };
 
 /** Rule of a gate in words. */

@@ -34,6 +34,8 @@ export const LIMITS = {
   refused_units: 5,
   /** A socket that sends as many refused messages one after another is closed. */
   refused_in_a_row: 100,
+  /** Longest wait for units after a refused message; a longer one closes the socket, which is not read meanwhile. */
+  refused_wait_ms: 1_000,
   /** Nesting and members of a client message: its own are four, a payload is a text. */
   message_bounds: { depth: 8, members: 32 },
   /** Of the JSON in a broadcast: a deep one costs its parser many times what a flat one does. */

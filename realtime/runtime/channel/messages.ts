@@ -145,9 +145,13 @@ export class Messages {
       session.error(code);
       return this.pay(session, LIMITS.refused_units - 1);
     }
-    this.deps.metrics.closed.inc(1, { code: String(CLOSE.refused) });
-    session.close(CLOSE.refused, code, code);
+    this.end(session, code, code);
     return null;
+  }
+
+  private end(session: Session, reason: string, error?: SocketErrorCode): void {
+    this.deps.metrics.closed.inc(1, { code: String(CLOSE.refused) });
+    session.close(CLOSE.refused, reason, error);
   }
 
   /** Keeps later messages of the session waiting until `work` is done. */
@@ -177,6 +181,8 @@ export class Messages {
 
   private async waited(session: Session, wait_ms: number): Promise<void> {
     if (wait_ms === 0 || !session.open) return;
+    if (session.refused_in_a_row > 0 && wait_ms > LIMITS.refused_wait_ms)
+      return this.end(session, 'RATE_LIMIT_EXCEEDED');
     session.ws.pause();
     await new Promise((resolve) => setTimeout(resolve, wait_ms).unref());
   }
