@@ -169,7 +169,8 @@ class Opened implements TwitchSession {
       else this.conduit.watch();
       return this;
     } catch (error) {
-      this.early.discard();
+      // A former holder that ends before the next session is open must not leave to this one what is dropped here.
+      if (this.early.discard()) link.keepBeginning(this.stateSince({}));
       await this.close();
       if (!this.is_open) this.noteFailed();
       if (this.revoked) throw this.revoked;

@@ -13,6 +13,8 @@ const MAX_HELD_CHARACTERS = 4 * 1024 * 1024;
 export class EarlyFrames {
   private held: EventSubFrame[] | null;
   private characters = 0;
+  /** The session has failed, and its frames are the former holder's. */
+  private is_left = false;
 
   constructor(
     private readonly link: Pick<Link, 'handed_over'>,
@@ -21,8 +23,9 @@ export class EarlyFrames {
     this.held = link.handed_over ? [] : null;
   }
 
-  /** True when the frame is held; false when it is to be delivered at once. */
+  /** True when the frame is held or left to the former holder; false when it is to be delivered at once. */
   hold(frame: EventSubFrame): boolean {
+    if (this.is_left) return true;
     if (this.held === null) return false;
     this.held.push(frame);
     this.characters += frame.text.length;
@@ -37,9 +40,13 @@ export class EarlyFrames {
     for (const frame of frames) this.deliver(frame);
   }
 
-  /** Drops the held frames, unless the former holder's time is over: the opening has failed. */
-  discard(): void {
-    if (this.link.handed_over) this.held = null;
-    else this.release();
+  /**
+   * Drops the held frames and those that arrive until the session is closed, unless the former holder's time is over:
+   * the opening has failed. True when they are left to the former holder.
+   */
+  discard(): boolean {
+    this.is_left = this.held !== null && this.link.handed_over;
+    if (!this.is_left) this.release();
+    return this.is_left;
   }
 }

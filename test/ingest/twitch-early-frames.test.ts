@@ -39,7 +39,8 @@ describe('frames of a session that is being opened', () => {
   test('are left to the former holder when the opening fails', () => {
     begin(true);
     deliver(frame('1'));
-    early.discard();
+    expect(early.discard()).toBe(true);
+    deliver(frame('2'));
     expect(delivered).toEqual([]);
   });
 
@@ -47,8 +48,9 @@ describe('frames of a session that is being opened', () => {
     begin(true);
     deliver(frame('1'));
     handed_over = false;
-    early.discard();
-    expect(delivered).toEqual(['1']);
+    expect(early.discard()).toBe(false);
+    deliver(frame('2'));
+    expect(delivered).toEqual(['1', '2']);
   });
 
   test('are not kept without a bound', () => {

@@ -58,12 +58,16 @@ describe('a channel that two processes receive', () => {
     });
 
   /** Takes the connection, and opens it. */
-  async function take(db: Database = t.db, client: Twitch = eventSub()): Promise<VendorConnection> {
+  async function take(
+    db: Database = t.db,
+    client: Twitch = eventSub(),
+    stopsReadingAt = () => Infinity,
+  ): Promise<VendorConnection> {
     const leases = createLinkLeases(db, { lock: 1 });
     const store = new LinkStore({ records: records as never, leases, parked: testParked(db), log: silentLog, metrics });
     const adapter = createTwitchAdapter({ twitch: client, client_id: TWITCH_CLIENT, metrics });
     const link = new VendorConnection(adapter, connection, await leases.take('twitch', connection), {
-      ...{ leases, store, log: silentLog, timings: TIMING },
+      ...{ leases, store, log: silentLog, timings: TIMING, stopsReadingAt },
       token: (one, refused) => connections.token(one, refused),
       refused: () => Promise.resolve(),
       missed: metrics.counter('gaps', 'gaps', ['vendor']),
@@ -225,5 +229,35 @@ describe('a channel that two processes receive', () => {
     mend();
     await former.close();
     expect(counts()).toEqual({ 1: 1, 2: 1, 3: 1 });
+  });
+
+  test('stores what a successor dropped with its first session when its former holder stops before the next one', async () => {
+    let stops_at = Infinity;
+    const former = await take(t.db, undefined, () => stops_at);
+    const first = await opened();
+    await former.announce(performance.now() + TIMING.handover_ms);
+    laterAtTwitch();
+    const client = eventSub();
+    let attempts = 0;
+    let isPartial = false;
+    const subscribe: Twitch['subscribe'] = async (login, request, signal) => {
+      if (request.type === 'stream.online') attempts += 1;
+      if (attempts === 2) await pause(Infinity, signal);
+      if (request.type === 'channel.goal.begin') {
+        isPartial = true;
+        await pause(Infinity, signal);
+      }
+      return client.subscribe(login, request, signal);
+    };
+    await take(t.db, Object.assign(Object.create(client) as Twitch, { subscribe }));
+    await until(() => isPartial);
+    laterAtTwitch();
+    expect(cheer('1')).toBe(2);
+    const [partial] = twitch.of(CHANNEL).filter(({ id }) => id !== first);
+    twitch.dropSession(partial!.id);
+    await until(() => attempts === 2);
+    stops_at = performance.now();
+    await former.close();
+    expect(counts()).toEqual({ 1: 1 });
   });
 });
