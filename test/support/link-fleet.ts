@@ -145,6 +145,16 @@ export class LinkFleet {
     return row!;
   }
 
+  /** Number of Twitch links that are open in another process than the former holder. */
+  async moved(former: string): Promise<number> {
+    const [row] = await this.db.query<{ links: number }>(
+      `select count(*)::int as links from adapter_links
+       where vendor = 'twitch' and status = 'connected' and holder <> $1`,
+      [former],
+    );
+    return row!.links;
+  }
+
   /** Whether a player is held. */
   async playing(): Promise<boolean> {
     const rows = await this.db.query("select 1 as one from adapter_links where vendor = 'spotify'");

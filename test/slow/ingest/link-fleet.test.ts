@@ -112,9 +112,7 @@ describe('a worker that holds 110 channels, with a successor, at 100 ms a call',
       const at = performance.now();
       const ended = once(first!, 'exit').then(() => performance.now() - at);
       first!.kill('SIGTERM');
-      await until(async () =>
-        (await fleet.links()).every(({ holder, status }) => holder !== former && status === 'connected'),
-      );
+      await until(async () => (await fleet.moved(former)) === MOVED_CHANNELS);
       const moved_ms = performance.now() - at;
       const ended_ms = await ended;
       fleet.silence();
