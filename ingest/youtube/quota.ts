@@ -17,6 +17,11 @@ export interface YoutubeQuota {
   take(client_id: string, connection_id: string, units: number): Promise<Granted>;
   /** Takes units for a call besides reading; false where the day has none left for such calls. */
   spend(client_id: string, units: number): Promise<boolean>;
+  /**
+   * Takes units that connections leave: those that they could have used until an hour ago, and did not. False where
+   * they leave too few.
+   */
+  spare(client_id: string, units: number): Promise<boolean>;
   /** Milliseconds until the next day when this day's units are used up; null while some are left. */
   usedUp(client_id: string): Promise<number | null>;
   /** Marks the day's quota as used up after Google's refusal, whatever was counted here. */
@@ -101,6 +106,21 @@ export function createYoutubeQuota({ db, daily_units }: YoutubeQuotaOptions): Yo
         'youtube-quota-spend',
       );
       return spent !== undefined;
+    },
+    async spare(client_id, units) {
+      const [spared] = await db.query(
+        `with spare as (
+           select $3::float8 * (extract(epoch from now() - ${DAY_BEGAN}) - ${SAVED_SECONDS}) / ${DAY_SECONDS} as units
+         )
+         insert into youtube_quota as q (client_id, day, used)
+           select $1, ${DAY}, $2::bigint from spare where spare.units >= $2::bigint
+         on conflict (client_id, day) do update set used = q.used + $2::bigint
+           where not q.exhausted and q.used + $2::bigint <= (select units from spare)
+         returning 1`,
+        [client_id, units, daily_units],
+        'youtube-quota-spare',
+      );
+      return spared !== undefined;
     },
     async usedUp(client_id) {
       const [day] = await db.query<{ ms: number }>(

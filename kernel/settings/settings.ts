@@ -380,6 +380,10 @@ export const SettingsSchema = z.strictObject({
       daily_quota: integer(0, 1_000_000_000)
         .default(10_000)
         .describe('Units of YouTube’s Data API that an app may use in a day'),
+      api_key: secret.describe(
+        'API key of the same Google project; with it the crawler of public statistics reads YouTube, by units that ' +
+          'connected channels leave',
+      ),
     })
     .prefault({})
     .meta(VENDORS),

@@ -103,7 +103,7 @@ const noteReads = (db: Queryable, platform: Platform, channels: readonly string[
 async function* inParts<Found>(
   most: number,
   channels: readonly string[],
-  ask: (channels: readonly string[]) => Promise<Found[]>,
+  ask: (channels: readonly string[]) => Promise<Found[] | null>,
 ): AsyncGenerator<{ asked: string[]; found: Found[] }> {
   const waiting: string[][] = [];
   for (let at = 0; at < channels.length; at += most) waiting.push(channels.slice(at, at + most));
@@ -111,7 +111,9 @@ async function* inParts<Found>(
     const asked = waiting.shift();
     if (asked === undefined) return;
     try {
-      yield { asked, found: await ask(asked) };
+      const found = await ask(asked);
+      if (found === null) return;
+      yield { asked, found };
     } catch (error) {
       if (!(error instanceof HttpFailed && REFUSALS.includes(error.status))) throw error;
       const half = asked.length >> 1;

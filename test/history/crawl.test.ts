@@ -9,6 +9,7 @@ import { sweepCrawled } from '../../services/history/crawled-rows';
 import { createHttpClients } from '../../vendors/http/client';
 import { kickCrawl } from '../../vendors/kick/crawl';
 import { trovoCrawl } from '../../vendors/trovo/crawl';
+import { type CrawlQuota, youtubeCrawl } from '../../vendors/youtube/crawl';
 import { twitchCrawl } from '../../vendors/twitch/crawl';
 import { crawledChannelOf, crawledStreamOf, profileChangesOf } from '../../views/history/crawled-channels';
 import { isClosedByOperator, publicChannelOf } from '../../views/history/public-stats';
@@ -18,6 +19,7 @@ import { engines, type Engines } from '../support/projections';
 import { FakeKick } from '../vendors/kick-cloud';
 import { FakeTrovo, TROVO_CLIENT } from '../vendors/trovo-cloud';
 import { FakeTwitch, TWITCH_CLIENT, TWITCH_SECRET } from '../vendors/twitch-cloud';
+import { FakeYoutube, YOUTUBE_KEY } from '../vendors/youtube-cloud';
 
 const http = createHttpClients({ metrics: createPrometheusMetrics({}), allow_loopback: true });
 let t: TestDatabase;
@@ -192,6 +194,57 @@ test('profiles of connected channels are read, watched or not, on the platforms 
     { channel: '' },
   ]);
   await t.db.query(`delete from channel_connections where platform_channel_id in ('50', '51', '52')`);
+});
+
+describe('youtube', () => {
+  const youtube = new FakeYoutube();
+  let has_spare = true;
+  let spent = 0;
+  const exhausted: string[] = [];
+  const quota: CrawlQuota = {
+    spare: async (_client_id, units) => {
+      spent += has_spare ? units : 0;
+      return has_spare;
+    },
+    exhausted: async (client_id) => void exhausted.push(client_id),
+  };
+  const reading = () => {
+    const crawls = { youtube: youtubeCrawl(http, { api_url: youtube.base_url, api_key: YOUTUBE_KEY }, quota) };
+    const app = async () => ({ client_id: 'google', client_secret: '' });
+    return crawlChannels({ ...parts, crawls, app }, new AbortController().signal);
+  };
+  beforeAll(() => youtube.start());
+  afterAll(() => youtube.close());
+
+  test('is read by handles without a search, for units that connected channels leave', async () => {
+    youtube.handles.set('@tuber', 'UCtuber').set('@quiet', 'UCquiet');
+    youtube.goOffline(youtube.goLive('UCtuber', { title: 'Yesterday' }));
+    const live = youtube.goLive('UCtuber', { title: 'Now', viewers: 40 });
+    for (const handle of ['tuber', 'quiet', 'nobody']) await watch('youtube', handle);
+    await scope(true, ['youtube']);
+    has_spare = false;
+    expect(await reading()).toBe(0);
+    expect(youtube.used).toBe(0);
+    has_spare = true;
+    expect(await reading()).toBe(2);
+    expect([youtube.used, spent]).toEqual([3 + 2 + 1, 3 * 2 + 1]);
+    expect(await pageOf('youtube', 'UCtuber')).toMatchObject({
+      ...{ peak_viewers: 40, stream_count: 1 },
+      recent_streams: [{ broadcast_id: live.video_id, title: 'Now', ended_at: null }],
+    });
+    expect(await channelOfHandle(parts, 'youtube', '@Tuber')).toBe('UCtuber');
+    youtube.goOffline(live);
+    youtube.descriptions.set('UCtuber', 'New words');
+    await reading();
+    expect((await pageOf('youtube', 'UCtuber'))!.recent_streams[0]!.ended_at).not.toBeNull();
+    const of = { platform: 'youtube', platform_channel_id: 'UCtuber' } as const;
+    const { items } = await profileChangesOf(t.db, of, { limit: 5, offset: 0 });
+    expect(items).toMatchObject([{ change_type: 'bio', old_value: '', new_value: 'New words' }]);
+    youtube.quota = 0;
+    expect(await reading()).toBe(0);
+    expect(exhausted).toEqual(['google']);
+    await scope(true, ['twitch', 'kick', 'trovo']);
+  });
 });
 
 test('an opt-out by its handle closes a channel that connects later', async () => {

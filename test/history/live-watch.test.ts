@@ -416,6 +416,7 @@ test('YouTube: who may not stream at all is not on air; a day’s quota has two 
     take: async () => ({ granted: true }) as const,
     usedUp: async () => null,
     spend: async () => true,
+    spare: async () => true,
     exhausted: async (client_id: string) => void ended.push(client_id),
   };
   const one = { ...connection('youtube', 'UCnone'), client_id: 'app' };
@@ -443,6 +444,27 @@ describe('the share of a quota', () => {
     const all = await Promise.all(shares.map((connection_id) => quota(100).take(client, connection_id, 5)));
     expect(all.filter((one) => one.granted)).toHaveLength(1);
     expect(await quota(100).take(client, uuid(), 5)).toMatchObject({ granted: false, exhausted: true });
+  });
+
+  test('the crawler has what connections could have used until an hour ago, and did not', async () => {
+    const client = uuid();
+    const [{ hours }] = (await t.db.query(
+      `select 24 - extract(epoch from ((now() at time zone 'America/Los_Angeles')::date + 1)::timestamp
+         - (now() at time zone 'America/Los_Angeles'))::float8 / 3600 as hours`,
+    )) as [{ hours: number }];
+    // A unit for each tenth of an hour.
+    const all = await Promise.all(Array.from({ length: 48 }, () => quota(240).spare(client, 5)));
+    const granted = all.filter(Boolean).length;
+    expect(Math.abs(granted - Math.max(0, Math.floor((hours - 1) * 2)))).toBeLessThanOrEqual(1);
+    await t.db.query('delete from youtube_quota where client_id = $1', [client]);
+    await t.db.query(
+      `insert into youtube_quota (client_id, day, used)
+       values ($1, (now() at time zone 'America/Los_Angeles')::date, 240)`,
+      [client],
+    );
+    expect(await quota(240).spare(client, 1)).toBe(false);
+    await quota(1_000_000).exhausted(client);
+    expect(await quota(1_000_000).spare(client, 1)).toBe(false);
   });
 
   test('connections that begin, or begin a day, use no more than a quarter of it ahead of time', async () => {

@@ -26,6 +26,9 @@ interface Chat {
   ended_at: string | null;
 }
 
+/** The key of the installation's project. */
+export const YOUTUBE_KEY = 'youtube-api-key';
+
 /** Units that a call costs. */
 const COSTS = { list: 1, chat: 5 };
 
@@ -37,6 +40,9 @@ export class FakeYoutube extends FakeVendor {
   readonly tokens = new FakeTokens('youtube');
   readonly broadcasts = new Map<string, FakeBroadcast>();
   readonly subscribers = new Map<string, number>();
+  /** Channels by their handles, which begin with `@`. */
+  readonly handles = new Map<string, string>();
+  readonly descriptions = new Map<string, string>();
   private readonly chats = new Map<string, Chat>();
   /** Units left today. */
   quota = 10_000;
@@ -63,6 +69,10 @@ export class FakeYoutube extends FakeVendor {
     this.on(
       'GET /youtube/v3/channels',
       this.priced(COSTS.list, (call) => this.channels(call)),
+    );
+    this.on(
+      'GET /youtube/v3/playlistItems',
+      this.priced(COSTS.list, (call) => this.playlistItems(call)),
     );
     this.on(
       'GET /youtube/v3/liveChat/messages',
@@ -137,7 +147,8 @@ export class FakeYoutube extends FakeVendor {
 
   private priced(units: number, handler: (call: FakeCall, response: ServerResponse) => FakeAnswer) {
     return (call: FakeCall, response: ServerResponse): FakeAnswer => {
-      if (this.tokens.of(call.headers.authorization) === null) return refused(401, 'authError', 'Invalid Credentials');
+      const is_known = call.headers['x-goog-api-key'] === YOUTUBE_KEY || this.tokens.of(call.headers.authorization);
+      if (!is_known) return refused(401, 'authError', 'Invalid Credentials');
       if (this.quota < units) return refused(403, 'quotaExceeded', 'The request cannot be completed');
       this.quota -= units;
       this.used += units;
@@ -201,14 +212,34 @@ export class FakeYoutube extends FakeVendor {
   }
 
   private channels({ query, headers }: FakeCall): FakeAnswer {
-    const { owner } = this.tokens.of(headers.authorization)!;
-    const items = (query.get('mine') === 'true' && owner !== null ? [owner] : idsOf(query)).map((id) => ({
-      kind: 'youtube#channel',
-      id,
-      snippet: { title: id, customUrl: `@${id.toLowerCase()}` },
-      statistics: { subscriberCount: String(this.subscribers.get(id) ?? 0), hiddenSubscriberCount: false },
-    }));
+    const owner = this.tokens.of(headers.authorization)?.owner ?? null;
+    const named = [this.handles.get(query.get('forHandle') ?? '') ?? []].flat();
+    const items = (query.get('mine') === 'true' && owner !== null ? [owner] : [...named, ...idsOf(query)]).map(
+      (id) => ({
+        kind: 'youtube#channel',
+        id,
+        snippet: { title: id, customUrl: this.handleOf(id), description: this.descriptions.get(id) ?? '' },
+        contentDetails: { relatedPlaylists: { likes: '', uploads: `UU${id}` } },
+        statistics: { subscriberCount: String(this.subscribers.get(id) ?? 0), hiddenSubscriberCount: false },
+      }),
+    );
     return { body: { kind: 'youtube#channelListResponse', items } };
+  }
+
+  private handleOf(id: string): string {
+    return [...this.handles].find(([, of]) => of === id)?.[0] ?? `@${id.toLowerCase()}`;
+  }
+
+  /** Newest uploads, broadcasts on air among them; no playlist of a channel without any. */
+  private playlistItems({ query }: FakeCall): FakeAnswer {
+    const id = (query.get('playlistId') ?? '').slice('UU'.length);
+    const videos = [...this.broadcasts.values()].filter(({ channel_id }) => channel_id === id).reverse();
+    if (videos.length === 0) return refused(404, 'playlistNotFound', 'The playlist cannot be found.');
+    const items = videos.slice(0, Number(query.get('maxResults') ?? 5)).map(({ video_id }) => ({
+      kind: 'youtube#playlistItem',
+      contentDetails: { videoId: video_id, videoPublishedAt: new Date().toISOString() },
+    }));
+    return { body: { kind: 'youtube#playlistItemListResponse', items } };
   }
 
   private chatOf({ query }: FakeCall): { chat: Chat; from: number } | FakeAnswer {

@@ -29,12 +29,12 @@ export interface CrawlApp {
   client_secret: string;
 }
 
-/** Reads channels with a token of the app alone. */
+/** Reads channels without a token of a person. */
 export interface ChannelCrawl {
   /** Handles or ids per call. */
   readonly most: number;
-  /** Unknown handles are left out. Throws as `HttpClient.ask`. */
-  read(handles: readonly string[], app: CrawlApp): Promise<ShownChannel[]>;
-  /** Profiles by the channels' ids; unknown ids are left out. Throws as `HttpClient.ask`. */
-  profiles(ids: readonly string[], app: CrawlApp): Promise<ShownProfile[]>;
+  /** Unknown handles are left out. Null where the quota has no units for the call. Throws as `HttpClient.ask`. */
+  read(handles: readonly string[], app: CrawlApp): Promise<ShownChannel[] | null>;
+  /** Profiles by the channels' ids; otherwise as `read`. */
+  profiles(ids: readonly string[], app: CrawlApp): Promise<ShownProfile[] | null>;
 }

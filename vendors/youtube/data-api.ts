@@ -4,6 +4,7 @@ import { bodyAs } from '../http/body';
 import { hostOf } from '../http/hosts';
 import type { HttpAnswer, HttpClients, HttpStream } from '../http/port';
 import { type YoutubeDataApi, YoutubeRefused } from './port';
+import { refusalOf } from './refusals';
 
 /** A page holds up to 2,000 messages. */
 const PAGE_BYTES = 16 << 20;
@@ -11,9 +12,6 @@ const REFUSAL_BYTES = 64 << 10;
 const NO_STREAMER = 'liveStreamingNotEnabled';
 
 const numberText = z.union([z.string(), z.number()]).nullish();
-const Refusal = z.object({
-  error: z.object({ errors: z.array(z.object({ reason: z.string().nullish() })).nullish() }),
-});
 const Broadcasts = z.object({
   items: z
     .array(
@@ -72,7 +70,7 @@ export function youtubeDataApi(http: HttpClients, { api_url }: { api_url: string
     const url = urlOf(path, query);
     const answer = await client.call({ method: 'GET', url, headers: headersOf(token), max_bytes: PAGE_BYTES });
     if (answer.status === 200) return answer;
-    throw refusal(url, answer.status, answer.body, answer.retry_after_ms);
+    throw refusalOf(url, answer.status, answer.body, answer.retry_after_ms);
   }
 
   async function list<T>(token: string, path: string, query: Record<string, string>, shape: z.ZodType<T>): Promise<T> {
@@ -125,7 +123,7 @@ export function youtubeDataApi(http: HttpClients, { api_url }: { api_url: string
       const url = urlOf('liveChat/messages/stream', chatQuery(live_chat_id, page_token));
       const answer = await client.stream({ method: 'GET', url, headers: headersOf(token), signal });
       if (answer.status !== 200) {
-        throw refusal(url, answer.status, await beginningOf(answer), answer.retry_after_ms);
+        throw refusalOf(url, answer.status, await beginningOf(answer), answer.retry_after_ms);
       }
       const pages = new JsonObjects(PAGE_BYTES);
       const text = new TextDecoder();
@@ -140,11 +138,6 @@ const chatQuery = (liveChatId: string, pageToken: string | null) => ({
   maxResults: '2000',
   pageToken,
 });
-
-function refusal(url: string, status: number, body: Buffer, retry_after_ms: number | undefined): YoutubeRefused {
-  const read = bodyAs({ body }, Refusal);
-  return new YoutubeRefused(new URL(url).hostname, status, read?.error.errors?.[0]?.reason ?? null, retry_after_ms);
-}
 
 async function beginningOf({ chunks }: HttpStream): Promise<Buffer> {
   const read: Buffer[] = [];
