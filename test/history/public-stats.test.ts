@@ -1,5 +1,7 @@
 import { v7 as uuid } from 'uuid';
 import { TOPICS, type RecordEnvelope } from '../../domain/common/records';
+import type { Database } from '../../engines/postgres/port';
+import { chatLiveEraser } from '../../privacy/erasure/chat';
 import { chatRecord, message } from '../support/chat-records';
 import { Listener } from '../support/listener';
 import { engines, type Engines } from '../support/projections';
@@ -204,6 +206,38 @@ describe('a channel with a handle', () => {
       show_top_chatters: true,
     });
     expect((await stream()).body.data.top_chatters).toEqual([{ display_name: 'Name 1', message_count: 1 }]);
+  });
+
+  test('an erased chatter is on no page, in no report and in no file; counts stay', async () => {
+    const db = server.database!.db as never as Database;
+    const [session] = await db.query<{ session_id: string }>(
+      `select session_id from session_streams where broadcast_id = 'b-1'`,
+    );
+    const report = `/v1/history/reports/${session!.session_id}`;
+    const file = async (format: string) => {
+      const headers = { authorization: `Bearer ${server.credentials.access_token}` };
+      const answer = await fetch(`${server.base_url}${report}/export?format=${format}`, { headers });
+      expect(answer.status).toBe(200);
+      return answer.text();
+    };
+    expect(await file('json')).toContain('Name 1');
+    const written = await db.query<{ id: string; subject_key: string }>(
+      `select m.id, m.person_key as subject_key from platform_chat_messages m
+         join platform_users u using (account_id, person_key)
+       where m.account_id = $1 and u.display_name = 'Name 1'`,
+      [server.credentials.account_id],
+    );
+    const { account_id } = server.credentials;
+    const records = written.map((one) => ({ ...one, account_id, subject_erased: true }));
+    await db.transaction((tx) => chatLiveEraser.erase(tx, records as never));
+    const { data } = (await nobody.get('/v1/public-stats/streams/twitch/b-1')).body;
+    expect(data).toMatchObject({ summary: { total_messages: 1 }, emote_count: 1, top_chatters: [] });
+    expect((await owner.get(report)).body.data).toMatchObject({
+      total_messages: 1,
+      unique_chatters: 1,
+      top_chatters: [],
+    });
+    for (const format of ['json', 'txt']) expect(await file(format)).not.toMatch(/Name 1|login_1\b/);
   });
 
   test('a live stream is shown, and sent each minute to whoever listens', async () => {

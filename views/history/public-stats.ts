@@ -282,7 +282,7 @@ function chattersOf(db: Queryable, { account_id, figures }: Found): Promise<z.ou
   return db.query(
     `select coalesce(u.display_name, u.username) as display_name, c.message_count
      from jsonb_to_recordset($2::jsonb) as c (person_key uuid, message_count bigint)
-       join platform_users u on u.account_id = $1 and u.person_key = c.person_key
+       join platform_users u on u.account_id = $1 and u.person_key = c.person_key and u.platform_user_id is not null
      order by c.message_count desc, u.person_key`,
     [account_id, JSON.stringify(figures.top_chatters)],
     'public-stream-chatters',

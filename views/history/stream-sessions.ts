@@ -279,7 +279,7 @@ function viewersByCategory(streams: readonly StreamFigures[]): StreamReport['vie
     .sort((a, b) => b.duration_secs - a.duration_secs || (a.category < b.category ? -1 : 1));
 }
 
-/** Adds the names of chatters; those without a row are left out. */
+/** Adds the names of chatters; those without a row and erased ones are left out. */
 async function named(
   db: Queryable,
   account_id: string,
@@ -288,7 +288,7 @@ async function named(
   type Person = Pick<StreamReport['top_chatters'][number], 'platform_user_id' | 'display_name'>;
   const rows = await db.query<Person & { person_key: string }>(
     `select person_key, platform_user_id, coalesce(display_name, username) as display_name from platform_users
-     where account_id = $1 and person_key = any($2)`,
+     where account_id = $1 and person_key = any($2) and platform_user_id is not null`,
     [account_id, chatters.map(({ person_key }) => person_key)],
     'session-chatters',
   );
