@@ -76,6 +76,7 @@ interface ProjectionBase {
 export interface RecordProjection extends ProjectionBase {
   from: { kind: 'topic'; topic: string };
   late_ledger?: LateLedger;
+  concerns?: Concerns;
   /** Selects the duplicates (another record with their id has counted) that `apply` receives as `mode.repeats`. */
   repeats?(record: LoggedRecord): boolean;
   apply(batch: readonly LoggedRecord[], tx: Queryable, mode: ApplyMode): Promise<ChannelMessage[]>;
@@ -90,6 +91,16 @@ export interface LateLedger {
   table: string;
   /** Records with effects beyond their row, or whose row may stand in another's way: these are asked about at once. */
   at_once(record: LoggedRecord): boolean;
+}
+
+/** Selects the records that have effects now. The others stay out of the ledger, as if they had not arrived. */
+export interface Concerns {
+  among(batch: readonly LoggedRecord[], tx: Queryable): Promise<readonly LoggedRecord[]>;
+  /**
+   * Projection of the same topic that takes all records into its ledger. Records that this ledger has by another record
+   * are repetitions, also of a record that had no effects.
+   */
+  stored_by?: string;
 }
 
 /** Reads domain events. */

@@ -19,16 +19,15 @@ export const automationEvents = projection({
   from: topic(TOPICS.platform_events),
   tables: [],
   jobs: [START_AUTOMATION, START_REWARD],
+  concerns: {
+    stored_by: 'event-log',
+    among: async (batch, tx) => (await startsAmong(batch, tx)).map(({ record }) => record),
+  },
   async apply(batch: readonly LoggedRecord[], tx: Queryable, mode: ApplyMode) {
     const { enqueue, applied } = mode;
     if (enqueue === undefined || mode.rebuilding || mode.silent) return [];
-    const fresh = batch.filter((record) => applied?.has(record.id.toLowerCase()) !== true && isCause(record));
-    const triggers = await triggersOf(tx, onEvent.type, fresh);
-    const rewards = await redeemedRewards(tx, fresh);
-    const starts = [
-      ...(triggers.length === 0 ? [] : fresh.flatMap((record) => startsOf(record, triggers))),
-      ...rewards.map(({ record, reward_id }) => rewardStart(record, reward_id)),
-    ];
+    const fresh = batch.filter(({ id }) => applied?.has(id.toLowerCase()) !== true);
+    const starts = (await startsAmong(fresh, tx)).flatMap(({ jobs }) => jobs);
     if (starts.length > 0) await enqueue(tx, starts);
     return [];
   },
@@ -37,6 +36,24 @@ export const automationEvents = projection({
 /** Whether a record may start anything. */
 const isCause = (record: LoggedRecord): boolean =>
   (record.depth ?? 0) < MAX_DEPTH && record.raw !== ERASED_RAW && Date.now() - timeOfCause(record) <= CAUSE_MS;
+
+/** Records of a batch that start automations or actions of rewards, with the jobs that start them. */
+async function startsAmong(
+  batch: readonly LoggedRecord[],
+  tx: Queryable,
+): Promise<{ record: LoggedRecord; jobs: JobRequest[] }[]> {
+  const causes = batch.filter(isCause);
+  const triggers = await triggersOf(tx, onEvent.type, causes);
+  const rewards = await redeemedRewards(tx, causes);
+  const starts = causes.map((record) => ({
+    record,
+    jobs: [
+      ...(triggers.length === 0 ? [] : startsOf(record, triggers)),
+      ...rewards.filter((one) => one.record === record).map(({ reward_id }) => rewardStart(record, reward_id)),
+    ],
+  }));
+  return starts.filter(({ jobs }) => jobs.length > 0);
+}
 
 /** Starts of the automations that have a fitting trigger, one each. */
 function startsOf(record: LoggedRecord, triggers: readonly Trigger[]): JobRequest[] {

@@ -25,11 +25,12 @@ import { lineStart } from '../../services/automation/runs/line-starts';
  */
 export const discordBot = projection({
   name: 'discord-bot',
-  version: 3,
+  version: 4,
   awaited: false,
   from: topic(TOPICS.chat_events),
   tables: [],
   jobs: [ANSWER_DISCORD_COMMAND, START_AUTOMATION],
+  concerns: { among: async (batch) => batch.filter(({ type }) => type === DISCORD_COMMAND) },
   async apply(batch: readonly LoggedRecord[], tx: Queryable, mode: ApplyMode) {
     const { enqueue, applied } = mode;
     if (enqueue === undefined || mode.rebuilding || mode.silent) return [];

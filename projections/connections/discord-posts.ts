@@ -20,11 +20,14 @@ import { exactMicros } from '../../lib/time/instants';
 import { installedBots, sentHere } from '../../services/automation/account-bots';
 import { discordUses, type DiscordUse } from '../../services/discord/uses';
 
-/** Fresh records that no earlier transaction has applied. */
-function freshOf(batch: readonly LoggedRecord[], { applied }: ApplyMode): LoggedRecord[] {
+function freshOf(batch: readonly LoggedRecord[]): LoggedRecord[] {
   const now_ms = Date.now();
-  return batch.filter((record) => applied?.has(record.id.toLowerCase()) !== true && now_ms - timeOf(record) <= POST_MS);
+  return batch.filter((record) => now_ms - timeOf(record) <= POST_MS);
 }
+
+/** Records that no earlier transaction has applied. */
+const newOf = (batch: readonly LoggedRecord[], { applied }: ApplyMode): LoggedRecord[] =>
+  batch.filter(({ id }) => applied?.has(id.toLowerCase()) !== true);
 
 /** The earlier one of the platform's time and ours. */
 function timeOf({ occurred_at, received_at }: LoggedRecord): number {
@@ -59,23 +62,37 @@ async function usesOf(tx: Queryable, records: readonly LoggedRecord[], features:
 /** Posts stored events and begun broadcasts into the Discord servers of accounts. It has no rows. */
 export const discordFeed = projection({
   name: 'discord-feed',
-  version: 1,
+  version: 2,
   awaited: false,
   from: topic(TOPICS.platform_events),
   tables: [],
   jobs: [POST_TO_DISCORD],
+  concerns: {
+    stored_by: 'event-log',
+    async among(batch, tx) {
+      const asked = await postsOf(batch, tx);
+      return batch.filter((record) => asked.has(record));
+    },
+  },
   async apply(batch: readonly LoggedRecord[], tx: Queryable, mode: ApplyMode) {
     const { enqueue } = mode;
     if (enqueue === undefined || mode.rebuilding || mode.silent) return [];
-    const fresh = freshOf(batch, mode);
-    const of = await usesOf(tx, fresh, ['event_feed', 'live_notification']);
-    const asked = fresh.flatMap((record) =>
-      of(record).flatMap((use) => (use.feature === 'event_feed' ? eventPost(record, use) : livePost(record, use))),
-    );
+    const asked = [...(await postsOf(newOf(batch, mode), tx)).values()].flat();
     if (asked.length > 0) await enqueue(tx, asked);
     return [];
   },
 });
+
+/** Posts by record, without records that have none. */
+async function postsOf(batch: readonly LoggedRecord[], tx: Queryable): Promise<Map<LoggedRecord, JobRequest[]>> {
+  const fresh = freshOf(batch);
+  const of = await usesOf(tx, fresh, ['event_feed', 'live_notification']);
+  const posts = fresh.map((record): [LoggedRecord, JobRequest[]] => [
+    record,
+    of(record).flatMap((use) => (use.feature === 'event_feed' ? eventPost(record, use) : livePost(record, use))),
+  ]);
+  return new Map(posts.filter(([, asked]) => asked.length > 0));
+}
 
 function eventPost(record: LoggedRecord, use: DiscordUse): JobRequest[] {
   const { event_types } = use.settings;
@@ -99,18 +116,22 @@ function livePost(record: LoggedRecord, use: DiscordUse): JobRequest[] {
 /** Posts lines of the accounts' own chats into their Discord servers. It has no rows. */
 export const discordMirror = projection({
   name: 'discord-mirror',
-  version: 1,
+  version: 2,
   awaited: false,
   from: topic(TOPICS.chat_events),
   tables: [],
   jobs: [POST_TO_DISCORD],
+  concerns: {
+    stored_by: 'chat-live',
+    async among(batch, tx) {
+      const lines = await linesOf(batch, tx);
+      return batch.filter((record) => lines.has(record));
+    },
+  },
   async apply(batch: readonly LoggedRecord[], tx: Queryable, mode: ApplyMode) {
     const { enqueue } = mode;
     if (enqueue === undefined || mode.rebuilding || mode.silent) return [];
-    const fresh = freshOf(batch, mode).filter(({ type, platform }) => type === `${platform}:chat`);
-    const of = await usesOf(tx, fresh, ['chat_mirror']);
-    const lines = fresh.flatMap((record) => of(record).flatMap((use) => lineOf(record, use)));
-    const asked = await mirrored(lines, tx);
+    const asked = await mirrored([...(await linesOf(newOf(batch, mode), tx)).values()].flat(), tx);
     if (asked.length > 0) await enqueue(tx, asked);
     return [];
   },
@@ -124,6 +145,17 @@ interface Line {
   at_ms: number;
   isBroadcaster: boolean;
   job: JobRequest;
+}
+
+/** Lines by record, without records that have none. */
+async function linesOf(batch: readonly LoggedRecord[], tx: Queryable): Promise<Map<LoggedRecord, Line[]>> {
+  const fresh = freshOf(batch.filter(({ type, platform }) => type === `${platform}:chat`));
+  const of = await usesOf(tx, fresh, ['chat_mirror']);
+  const lines = fresh.map((record): [LoggedRecord, Line[]] => [
+    record,
+    of(record).flatMap((use) => lineOf(record, use)),
+  ]);
+  return new Map(lines.filter(([, some]) => some.length > 0));
 }
 
 /** Lines of persons in the account's own room of a streaming platform. */

@@ -1,4 +1,4 @@
-import { randomInt } from 'node:crypto';
+import { randomInt, randomUUID } from 'node:crypto';
 import { WebSocket } from 'ws';
 import { Automations, chain } from '../support/automations';
 import { startServer, type TestServer } from '../support/server';
@@ -294,6 +294,39 @@ test('messages that are broadcast and not stored start automations, test events 
   expect((await owner.send('POST', '/v1/events/emit', begun)).status).toBe(200);
   expect((await ended(turned)).length).toBe(1);
   expect(lines().sort()).toEqual(['channel:online', 'obs:scene']);
+});
+
+test('an event without an automation stays out of the ledger, and its repetition starts none', async () => {
+  const { db } = server.database!;
+  const [early, later] = [randomUUID(), randomUUID()];
+  await vendors.kickFollow(90, early);
+  const readBy = (projection: string) =>
+    eventually(async () => {
+      const behind = await db.query(
+        `select 1 from broker_topics t join broker_partitions p on p.topic_id = t.topic_id
+           left join checkpoints c on c.projection = $1 and c.source = t.topic and c.partition = p.partition
+         where t.topic = 'platform-events' and coalesce(c.position, '0')::bigint < p.next_offset`,
+        [projection],
+      );
+      return behind.length === 0 ? true : undefined;
+    }, `${projection} to have read all events`);
+  for (const projection of ['event-log', 'automation-events', 'discord-feed']) await readBy(projection);
+  const id = await automation(chain(FOLLOW, say('hello')));
+  await vendors.kickFollow(90, early);
+  await vendors.kickFollow(91, later);
+  await ended(id);
+  await readBy('automation-events');
+  expect(await runsOf(id)).toHaveLength(1);
+  const rows = await db.query(
+    `select projection, external_id like '%' || $1 as is_early from ledger
+     where external_id like '%' || $1 or external_id like '%' || $2 order by 2 desc, 1`,
+    [early, later],
+  );
+  expect(rows.map(({ projection, is_early }) => [projection, is_early])).toEqual([
+    ['event-log', true],
+    ['automation-events', false],
+    ['event-log', false],
+  ]);
 });
 
 test('missed due times start one run together, a disabled automation has none', async () => {

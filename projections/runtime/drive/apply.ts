@@ -6,7 +6,7 @@ import { describe, ProjectionFault } from './failures';
 import { failureKind } from '../../../kernel/failures';
 import type { ApplyMode, ChannelMessage, Projection, RecordProjection } from '../../../kernel/projection';
 import type { LoggedRecord } from '../../../engines/records/port';
-import { askLedger, dropUncounted, partsOf, takeIntoLedger } from '../ledger/ledger';
+import { askLedger, concerned, dropUncounted, partsOf, takeIntoLedger } from '../ledger/ledger';
 
 export interface Applied {
   messages: ChannelMessage[];
@@ -30,10 +30,12 @@ const named = (p: Projection, error: unknown) =>
 /** Selects by the ledger the records that count, now or after the load, and applies them. */
 export async function applyRecords(
   p: RecordProjection,
-  batch: readonly LoggedRecord[],
+  all: readonly LoggedRecord[],
   tx: Queryable,
   mode: ApplyMode,
 ): Promise<ChannelMessage[]> {
+  const batch = await concerned(p, all, tx);
+  if (batch.length === 0) return [];
   const { records, again, applied, passed_over } = mode.rebuilding
     ? await askLedger(p, batch, tx, mode.loading ? p.late_ledger?.at_once : undefined)
     : await takeIntoLedger(p, batch, tx);

@@ -89,6 +89,20 @@ export async function partsOf(table: string, tx: Queryable): Promise<string[]> {
   return rows.length === 0 ? [ident(table)] : rows.map(({ part }) => part);
 }
 
+/** Records of a batch that the projection concerns; repetitions of records that another projection stored are none. */
+export async function concerned(
+  p: Source & Pick<RecordProjection, 'concerns'>,
+  batch: readonly LoggedRecord[],
+  tx: Queryable,
+): Promise<readonly LoggedRecord[]> {
+  if (p.concerns === undefined) return batch;
+  const { stored_by } = p.concerns;
+  const some = await p.concerns.among(batch, tx);
+  if (some.length === 0 || stored_by === undefined) return some;
+  const known = await ask(KNOWN, { name: stored_by, from: p.from }, some.map(questionOf), tx);
+  return divided(some, new Set(known.filter(({ own }) => !own).map(({ id }) => id))).records;
+}
+
 /** Deletes the rows of records that the ledger passes over from a part of the table of {@link LateLedger}. */
 export async function dropUncounted(p: Source, part: string, tx: Queryable): Promise<void> {
   await tx.query(
