@@ -1,4 +1,5 @@
 import { dropAbandonedProfiles } from '../../services/identity/abandoned-profiles';
+import { writeOutbox } from '../../projections/runtime/outbox/outbox';
 import { reportDropped } from '../../services/automation/runs/dropped';
 import { sweepRuns } from '../../services/automation/runs/retention';
 import { sweepCommandUses } from '../../services/automation/command-uses';
@@ -86,7 +87,7 @@ export function upkeep(parts: UpkeepParts): JobDeclaration[] {
     every(HOUR_MS, 'bot-module-acts', () => sweepActs(db)),
     every(HOUR_MS, 'discord-posts', () => sweepDiscordPosts(db)),
     every(DAY_MS, 'discord-buckets', () => sweepDiscordBuckets(db)),
-    every(MINUTE_MS, 'dropped-automation-runs', () => reportDropped(db, live)),
+    every(MINUTE_MS, 'dropped-automation-runs', () => reportDropped(db, writeOutbox)),
     every(HOUR_MS, 'automation-runs', () => sweepRuns(db)),
     every(HOUR_MS, 'chat-identities', (signal) => keepIdentities({ db, secrets }, signal)),
     every(HOUR_MS, 'profile-cooldowns', () => sweepRefreshes(db)),

@@ -1,6 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { RUNS_A_MINUTE, RUNS_AT_ONCE } from '../../domain/automation/automation-runs';
+import type { Graph } from '../../domain/automation/automation-graphs';
+import { MAX_QUEUE, MAX_STEPS, RUNS_A_MINUTE, RUNS_AT_ONCE } from '../../domain/automation/automation-runs';
 import { admit } from '../../services/automation/runs/admission';
+import { writeOutbox } from '../../projections/runtime/outbox/outbox';
+import { endStep, type FollowUps } from '../../services/automation/runs/progress';
 import { reportDropped } from '../../services/automation/runs/dropped';
 import { type TestDatabase, testDatabase } from '../support/database';
 
@@ -11,7 +14,7 @@ beforeAll(async () => {
 afterAll(() => t?.drop());
 
 const [trigger, pause] = [randomUUID(), randomUUID()];
-const graph = {
+const graph: Graph = {
   nodes: [
     { id: trigger, type: 'trigger:manual', config: {} },
     { id: pause, type: 'action:wait', config: { seconds: 60 } },
@@ -19,37 +22,83 @@ const graph = {
   edges: [{ from: trigger, to: pause, output: 'next' }],
 };
 
-test('an account has 20 runs at once, starts 600 a minute, and is told of the dropped ones once', async () => {
-  const [account_id, automation_id] = [randomUUID(), randomUUID()];
-  const begin = (before = 'select 1 as one') => {
+/** Admits runs of an automation of an account. */
+function runsOf(account_id: string, second_run: string, { nodes, edges }: Graph = graph) {
+  const automation_id = randomUUID();
+  return async (before = 'select 1 as one'): Promise<FollowUps> => {
     const run_id = randomUUID();
     const start = {
       ...{ account_id, run_id, start_key: run_id, trigger: 'trigger:manual', node_ids: [trigger], event_id: null },
       ...{ depth: 0, at_ms: Date.now(), window_ms: 60_000, permissions: null, persons: [], subject: null },
     };
-    const asking = {
-      start,
-      automation_id,
-      reward_id: null,
-      second_run: 'parallel',
-      graph,
-      cause: { key_id: null, sealed: null },
-    };
-    return t.db.transaction(async (tx) => {
+    const cause = { key_id: null, sealed: null };
+    const asking = { start, automation_id, reward_id: null, second_run, graph: { nodes, edges }, cause };
+    const then: FollowUps = { steps: [], messages: [] };
+    await t.db.transaction(async (tx) => {
       await tx.query(before);
-      await admit(tx, asking, { steps: [], messages: [] });
+      await admit(tx, asking, then);
     });
+    return then;
   };
+}
+const counted = (account_id: string) =>
+  t.db.query('select status, count(*)::int as count from automation_runs where account_id = $1 group by 1 order by 1', [
+    account_id,
+  ]);
+
+test('an account has 20 runs at once, starts 600 a minute, and gets the number of the dropped ones once', async () => {
+  const account_id = randomUUID();
+  const begin = runsOf(account_id, 'parallel');
   for (let n = 0; n < RUNS_AT_ONCE + 2; n += 1) await begin();
-  const counted = await t.db.query('select status, count(*)::int as count from automation_runs group by 1 order by 1');
-  expect(counted).toEqual([
+  expect(await counted(account_id)).toEqual([
     { status: 'pending', count: 2 },
     { status: 'waiting', count: RUNS_AT_ONCE },
   ]);
   await begin(`update automation_accounts set minute = date_trunc('minute', now()), started = ${RUNS_A_MINUTE}`);
-  const sent: unknown[] = [];
-  const live = { broadcast: async (_channel: string, message: unknown) => void sent.push(message) };
-  const dropped = await reportDropped(t.db, live);
-  expect([dropped, await reportDropped(t.db, live)]).toEqual([1, 0]);
-  expect(sent).toMatchObject([{ type: 'automation', data: { type: 'run:dropped', count: 1 } }]);
+  const sent = () => t.db.query<{ data: string }>(`select data from outbox where event_type = 'run:dropped'`);
+  // A report that is not committed is made again.
+  const failing = async (...published: Parameters<typeof writeOutbox>) => {
+    await writeOutbox(...published);
+    throw new Error('the process ends');
+  };
+  await expect(reportDropped(t.db, failing)).rejects.toThrow('the process ends');
+  expect(await sent()).toEqual([]);
+  expect([await reportDropped(t.db, writeOutbox), await reportDropped(t.db, writeOutbox)]).toEqual([1, 0]);
+  expect((await sent()).map(({ data }) => JSON.parse(data))).toEqual([{ type: 'run:dropped', count: 1 }]);
+});
+
+test('a queue has 100 waiting runs, and further ones are dropped', async () => {
+  const account_id = randomUUID();
+  const begin = runsOf(account_id, 'queue');
+  for (let n = 0; n < MAX_QUEUE + 3; n += 1) await begin();
+  expect(await counted(account_id)).toEqual([
+    { status: 'pending', count: MAX_QUEUE },
+    { status: 'waiting', count: 1 },
+  ]);
+  const [account] = await t.db.query('select dropped from automation_accounts where account_id = $1', [account_id]);
+  expect(account).toEqual({ dropped: 2 });
+});
+
+test('a run fails beyond 1,000 steps', async () => {
+  const account_id = randomUUID();
+  const loop = { ...graph, edges: [...graph.edges, { from: pause, to: pause, output: 'done' }] };
+  let { steps } = await runsOf(account_id, 'parallel', loop)();
+  // The first steps but five are taken as made.
+  await t.db.query('update automation_runs set step_count = $2 where account_id = $1', [account_id, MAX_STEPS - 5]);
+  let made = MAX_STEPS - 5;
+  while (steps.length > 0) {
+    const then: FollowUps = { steps: [], messages: [] };
+    const { run_id, step_id } = steps[0]!;
+    const end = { status: 'succeeded', output: 'done', error: null, input: null, input_key_id: null } as const;
+    await t.db.transaction((tx) =>
+      endStep(tx, { account_id, run_id, step_id }, { ...end, started_at: new Date().toISOString() }, then),
+    );
+    steps = then.steps;
+    made += steps.length;
+  }
+  expect(made).toBe(MAX_STEPS);
+  const runs = await t.db.query('select status, error, step_count from automation_runs where account_id = $1', [
+    account_id,
+  ]);
+  expect(runs).toEqual([{ status: 'failed', error: 'too_many_steps', step_count: expect.any(Number) }]);
 });
