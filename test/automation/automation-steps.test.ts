@@ -1,5 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { PERSONAL_START } from '../../domain/automation/automation-runs';
+import { createPostgresEventStore } from '../../engines/event-store/postgres/store';
+import { createLocalWakeups } from '../../engines/wakeups/local';
+import { disableFailing } from '../../services/automation/automations/webhooks';
 import { Automations, chain } from '../support/automations';
 import { Listener } from '../support/listener';
 import { startServer, type TestServer } from '../support/server';
@@ -216,6 +219,53 @@ test('a step plays a sound and shows a layer of the account', async () => {
   expect((await automations.walk(show(true), show(true))).run).toMatchObject({ status: 'succeeded' });
   const shown = (await owner.get(`/v1/overlays/${overlay_id}/layers`)).body.data;
   expect(shown).toMatchObject({ layers: [{ id: layer_id, visible: true }] });
+});
+
+test('webhooks that fail for a day disable their automation, with an entry of the audit log', async () => {
+  const hook = ['action:send_webhook', { url: receiver.url }] as const;
+  const id = await automations.make(chain(['trigger:manual'], hook));
+  const { db } = server.database!;
+  receiver.status = 500;
+  await automations.run(id);
+  await automations.ended(id);
+  await db.query(`update automation_webhook_failures set failing_since = failing_since - interval '25 hours'`);
+  await automations.run(id);
+  await automations.ended(id, 2);
+  receiver.status = 200;
+  const events = await createPostgresEventStore({ pool: db.pool, wakeups: createLocalWakeups() });
+  expect(await disableFailing({ db, events })).toBe(1);
+  await events.close();
+  const shown = await eventually(async () => {
+    const { data } = (await owner.get(`/v1/automations/${id}`)).body;
+    return data.enabled ? undefined : data;
+  }, 'the end of the automation');
+  expect(shown).toMatchObject({ enabled: false, disabled_reason: 'webhook_failures' });
+  expect(await automations.run(id)).toMatchObject({ status: 409 });
+  const entry = await eventually(
+    async () => (await owner.get(`/v1/account/audit-log?action=automation:updated&target_id=${id}`)).body.data[0],
+    'the entry of the audit log',
+  );
+  expect(entry).toMatchObject({ target: { id }, actor: { kind: 'service' } });
+});
+
+test('two automations that start each other stop', async () => {
+  const made = await Promise.all(
+    [1, 2].map(async () => (await owner.send('POST', '/v1/automations', { name: 'One', enabled: true })).body.data.id),
+  );
+  const put = async (id: string, automation_id: string) => {
+    const graph = chain(['trigger:automation'], ['action:run_automation', { automation_id }]);
+    const manual = { id: randomUUID(), type: 'trigger:manual', config: {} };
+    const edge = { from: manual.id, to: graph.nodes[1]!.id };
+    const body = { revision: 0, nodes: [...graph.nodes, manual], edges: [...graph.edges, edge] };
+    expect((await owner.send('PUT', `/v1/automations/${id}/graph`, body)).status).toBe(200);
+  };
+  await put(made[0], made[1]);
+  await put(made[1], made[0]);
+  await automations.run(made[0]);
+  const runs = (await Promise.all(made.map((id) => automations.ended(id, 4)))).flat();
+  expect(runs.map(({ depth }) => depth).sort()).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
+  expect(runs.find(({ depth }) => depth === 7)).toMatchObject({ status: 'failed', error: 'too_deep' });
+  for (const id of made) await owner.send('DELETE', `/v1/automations/${id}`, undefined);
 });
 
 test('values of a cause without a known person are sealed, too', async () => {
