@@ -81,7 +81,8 @@ test('a text about the person of the cause is sealed in its row', async () => {
   await automations.ended(id);
   expect(await variables()).toMatchObject({ last: 'viewer_73', kept: 'a text', number: 7 });
   const rows = await server.database!.db.query(
-    `select name, value, key_id is null as is_clear from automation_variables where name in ('last', 'kept') order by 1`,
+    `select name, value, key_id is null as is_clear from automation_variables
+     where name in ('last', 'kept') order by 1`,
   );
   expect(rows).toEqual([
     { name: 'kept', value: '"a text"', is_clear: true },
@@ -246,6 +247,18 @@ test('webhooks that fail for a day disable their automation, with an entry of th
     'the entry of the audit log',
   );
   expect(entry).toMatchObject({ target: { id }, actor: { kind: 'service' } });
+});
+
+test('two follows within a minute are thanked once', async () => {
+  const cooldown = ['condition:cooldown', { seconds: 60, scope: 'global' }] as const;
+  const thanks = ['action:send_chat_message', { message: 'Thanks {{displayName}}' }, 'true'] as const;
+  const id = await automations.make(chain(FOLLOW, cooldown, thanks));
+  const before = cloud.sent.length;
+  await vendors.kickFollow(81);
+  await automations.ended(id);
+  await vendors.kickFollow(82);
+  expect(await automations.ended(id, 2)).toMatchObject([{ status: 'succeeded' }, { status: 'succeeded' }]);
+  expect(cloud.sent.slice(before).map(({ body }) => body['content'])).toEqual(['Thanks viewer_81']);
 });
 
 test('two automations that start each other stop', async () => {
