@@ -1,12 +1,11 @@
 import { CAUSE_MS, MAX_DEPTH, START_AUTOMATION, START_REWARD } from '../../domain/automation/automation-runs';
-import { holds } from '../../domain/automation/nodes/comparisons';
-import { type Filter, onEvent } from '../../domain/automation/nodes/triggers';
+import { onEvent, passesFilters } from '../../domain/automation/nodes/triggers';
 import { ERASED_RAW, TOPICS } from '../../domain/common/records';
 import type { Queryable } from '../../engines/postgres/port';
 import type { LoggedRecord } from '../../engines/records/port';
 import type { JobRequest } from '../../kernel/job';
 import { type ApplyMode, projection, topic } from '../../kernel/projection';
-import { memberAt, parsedJson } from '../../lib/json/paths';
+import { parsedJson } from '../../lib/json/paths';
 import { type Trigger, triggersOf } from '../../services/automation/automations/triggers';
 import { eventStart, timeOfCause } from '../../services/automation/runs/event-starts';
 import { redeemedRewards, rewardStart } from '../../services/automation/runs/reward-starts';
@@ -14,7 +13,7 @@ import { redeemedRewards, rewardStart } from '../../services/automation/runs/rew
 /** Starts automations and actions of rewards by stored events. It has no rows that a rebuild makes. */
 export const automationEvents = projection({
   name: 'automation-events',
-  version: 2,
+  version: 3,
   awaited: false,
   from: topic(TOPICS.platform_events),
   tables: [],
@@ -59,12 +58,8 @@ async function startsAmong(
 function startsOf(record: LoggedRecord, triggers: readonly Trigger[]): JobRequest[] {
   const account_id = record.account_id.toLowerCase();
   const payload = parsedJson(record.raw);
-  const fits = ({ config }: Trigger) =>
-    ((config.filters ?? []) as Filter[]).every(({ path, op, value }) =>
-      holds(memberAt(payload, path.split('.')), op, value),
-    );
   const fitting = triggers.filter(
-    (one) => one.account_id === account_id && one.matches.includes(record.type) && fits(one),
+    (one) => one.account_id === account_id && one.matches.includes(record.type) && passesFilters(one.config, payload),
   );
   const automations = [...new Set(fitting.map(({ automation_id }) => automation_id))];
   return automations.map((automation_id) => {

@@ -362,6 +362,7 @@ describe('every operation, called from another account', () => {
     own_examples = {
       updateUserRole: { permissions: ['ideas:read'] },
       replaceAutomationGraph: { revision: 1 },
+      dryRunAutomation: { event_id: null, event_type: null },
       importAutomation: { format: 'lumio:automation', version: 1 },
       updateMemberRole: { user_id, role_id },
       removeMember: { user_id },
@@ -425,7 +426,8 @@ describe('every operation, called from another account', () => {
   const example = (operation: Operation, member: string): unknown => {
     const path = operation.rest?.path.split('/{')[0];
     const common = member === 'id' && path !== undefined ? things[path] : examples[member];
-    const value = own_examples[operation.name]?.[member] ?? common;
+    const own = own_examples[operation.name]?.[member];
+    const value = own === undefined ? common : own;
     if (value === undefined) throw new Error(`${operation.name}: there is no example of ${member} for the walk`);
     return value;
   };

@@ -156,6 +156,7 @@ export const CALLS: Readonly<Record<string, Call>> = {
   importAutomation: {
     input: () => ({ format: 'lumio:automation', version: 1, name: 'walked', nodes: [], edges: [] }),
   },
+  dryRunAutomation: { input: id('run_automation') },
   runAutomation: { input: id('run_automation') },
   deleteAutomation: { input: id('needless_automation') },
   createBotCommand: { input: () => ({ ...COMMAND, name: 'walked' }) },

@@ -41,6 +41,16 @@ export const AutomationStep = z
   .meta({ id: 'AutomationStep' });
 export type AutomationStep = z.output<typeof AutomationStep>;
 
+const { started_at: _started, finished_at: _finished, ...dryMembers } = AutomationStep.shape;
+
+/** A walk through an automation that does nothing. */
+export const DryRun = z
+  .object({
+    status: status.describe('As a run would end where its actions succeed'),
+    steps: z.array(z.object(dryMembers).meta({ id: 'AutomationDryStep' })),
+  })
+  .meta({ id: 'AutomationDryRun' });
+
 export const AutomationRunWithSteps = z
   .object({ ...AutomationRun.shape, steps: z.array(AutomationStep) })
   .meta({ id: 'AutomationRunWithSteps' });

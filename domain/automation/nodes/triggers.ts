@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { PLATFORMS } from '../../common/vendors';
-import { operand, operator } from './comparisons';
+import { memberAt } from '../../../lib/json/paths';
+import { holds, operand, operator } from './comparisons';
 import { trigger } from './node-type';
 
 const event_type = z
@@ -20,6 +21,10 @@ export const onEvent = trigger('event', {
   summary: 'A stored event of one of these types that passes all filters.',
   config: { event_types: z.array(event_type).min(1).max(100), filters: z.array(filter).max(20).optional() },
 });
+
+/** Whether a payload passes all filters of a trigger. */
+export const passesFilters = ({ filters }: Readonly<Record<string, unknown>>, payload: unknown): boolean =>
+  ((filters ?? []) as Filter[]).every(({ path, op, value }) => holds(memberAt(payload, path.split('.')), op, value));
 
 export const manually = trigger('manual', { summary: 'A person starts the automation.' });
 

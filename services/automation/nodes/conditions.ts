@@ -2,48 +2,53 @@ import { randomInt } from 'node:crypto';
 import { type BotRole, isWeaker } from '../../../domain/automation/bot-roles';
 import { type Comparison, holds } from '../../../domain/automation/nodes/comparisons';
 import { isOnAir } from './on-air';
-import { decided, type Executor, expanded, type StepWork } from './executor';
+import { decided, type Executor, expanded, type Outcome, type StepTools, type StepWork } from './executor';
+
+/** Decides by what is there, and changes nothing before its step ends. */
+export interface Condition extends Executor {
+  run(work: StepWork, input: Record<string, unknown>, tools: Pick<StepTools, 'db'>): Promise<Outcome>;
+}
 
 const isTrue = ({ left, op, right }: Comparison): boolean => holds(left, op, right);
 const input = ({ config, expand }: StepWork) => expanded(config, expand) as Record<string, unknown>;
 
-export const compare: Executor = { input, run: async (_work, at) => decided(isTrue(at as unknown as Comparison)) };
-export const all: Executor = {
+export const compare: Condition = { input, run: async (_work, at) => decided(isTrue(at as unknown as Comparison)) };
+export const all: Condition = {
   input,
   run: async (_work, { conditions }) => decided((conditions as Comparison[]).every(isTrue)),
 };
-export const any: Executor = {
+export const any: Condition = {
   input,
   run: async (_work, { conditions }) => decided((conditions as Comparison[]).some(isTrue)),
 };
-export const not: Executor = { input, run: async (_work, { condition }) => decided(!isTrue(condition as Comparison)) };
+export const not: Condition = { input, run: async (_work, { condition }) => decided(!isTrue(condition as Comparison)) };
 
 /** Steps of a percent that chances know. */
 const PARTS = 1_000_000;
-export const chance: Executor = {
+export const chance: Condition = {
   input,
   run: async (_work, { percent }) => decided(randomInt(100 * PARTS) < (percent as number) * PARTS),
 };
 
-export const role: Executor = {
+export const role: Condition = {
   input,
   run: async ({ cause }, { min_role }) =>
     decided(!isWeaker((cause.author?.role ?? 'everyone') as BotRole, min_role as BotRole)),
 };
 
-export const platform: Executor = {
+export const platform: Condition = {
   input,
   run: async ({ cause }, { platforms }) => decided((platforms as (string | null)[]).includes(cause.platform)),
 };
 
-export const live: Executor = {
+export const live: Condition = {
   input,
   run: async ({ account_id }, { platforms }, { db }) =>
     decided(await isOnAir(db, account_id, (platforms as string[] | undefined) ?? null)),
 };
 
 /** Takes a cooldown in the transaction of the step: of two steps at once one is true. */
-export const cooldown: Executor = {
+export const cooldown: Condition = {
   input,
   async run({ account_id, automation_id, node_id, cause }, { seconds, scope }) {
     const person = scope === 'user' ? (cause.person ?? '') : '';
