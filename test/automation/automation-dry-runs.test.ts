@@ -1,13 +1,15 @@
 import { randomUUID } from 'node:crypto';
+import { exampleText } from '../../domain/events/event-catalogue';
 import { ownerAndStranger, sharedServer } from '../support/shared-server';
 import { chain, type Link } from '../support/automations';
-import { ApiClient } from '../support/vendor-cloud';
+import { ApiClient, eventually } from '../support/vendor-cloud';
 
 const PATH = '/v1/automations';
+let account: { account_id: string };
 let owner: ApiClient;
 let stranger: ApiClient;
 beforeAll(async () => {
-  ({ owner, stranger } = await ownerAndStranger(await sharedServer()));
+  ({ account, owner, stranger } = await ownerAndStranger(await sharedServer()));
 });
 
 async function automation(...links: Link[]): Promise<string> {
@@ -77,6 +79,30 @@ test('a dry run reads an event of the account, or the example of a type, as far 
     expect((await dry(id, body)).status).toBe(status);
   expect((await dry(id, { event_id }, stranger)).status).toBe(404);
   expect((await dry(randomUUID())).status).toBe(404);
+});
+
+test('a run by hand reads no group beyond its caller', async () => {
+  const graph = chain(MANUAL, ['action:set_variable', { name: 'song', value: '{{songName}}' }]);
+  const { id } = (await owner.send('POST', PATH, { name: 'Hand', enabled: true })).body.data;
+  await owner.send('PUT', `${PATH}/${id}/graph`, { revision: 0, ...graph });
+  const raw = JSON.parse(exampleText('spotify:track', Date.now())!) as object;
+  expect((await owner.send('POST', '/v1/events/emit', { event_type: 'spotify:track', raw })).status).toBe(200);
+  const server = await sharedServer();
+  const moderator = server.client((await server.member(account.account_id, 'moderator')).access_token);
+  const key = await owner.send('POST', '/v1/api-keys', { label: 'Run', permissions: ['automations:execute'] });
+  const narrow = new ApiClient(server.base_url, key.body.data.key);
+  const songOf = async (api: ApiClient) => {
+    const run_id = (await api.send('POST', `${PATH}/${id}/run`, {})).body.data.id as string;
+    const steps = await eventually(async () => {
+      const { status, steps: found } = (await owner.get(`${PATH}/runs/${run_id}`)).body.data;
+      return status === 'succeeded' ? found : undefined;
+    }, 'the end of the run');
+    return steps[1].input.value as string;
+  };
+  expect(await songOf(narrow)).toBe('');
+  expect(await songOf(moderator)).toBe('Dancing Queen');
+  expect((await moderator.send('PATCH', `${PATH}/${id}`, { enabled: false })).status).toBe(403);
+  expect((await narrow.get(`${PATH}/${id}/runs`)).status).toBe(403);
 });
 
 test('a dry run ends after 1,000 steps, and at a node that an import has left incomplete', async () => {

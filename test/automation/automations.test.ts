@@ -198,6 +198,23 @@ test('a document with a problem is refused by the id of its node, and makes noth
   expect(data.importAutomation).toEqual({ enabled: false, nodes: [{ type: 'trigger:manual', x: null }] });
 });
 
+test('changes and starts by hand are audited, dry runs and exports are not', async () => {
+  const { id } = await make({ name: 'Audited' });
+  const nodes = [{ id: randomUUID(), type: 'trigger:manual', config: {} }];
+  await put(id, { revision: 0, nodes, edges: [] });
+  await patch(id, { enabled: true });
+  await owner.send('POST', `${PATH}/${id}/rotate-webhook-secret`, {});
+  await owner.send('POST', `${PATH}/${id}/dry-run`, {});
+  await owner.get(`${PATH}/${id}/export`);
+  await owner.send('POST', `${PATH}/${id}/run`, {});
+  await owner.send('DELETE', `${PATH}/${id}`, undefined);
+  const entries = (await owner.get(`/v1/account/audit-log?target_id=${id}`)).body.data as { action: string }[];
+  expect(entries.map(({ action }) => action).sort()).toEqual([
+    ...['automation:created', 'automation:deleted', 'automation:graph_replaced', 'automation:updated'],
+    ...['automation_run:requested', 'automation_webhook:secret_rotated'],
+  ]);
+});
+
 test('node types are listed with their schemas', async () => {
   const { body } = await owner.get(`${PATH}/node-types`);
   expect(body.data).toContainEqual(
