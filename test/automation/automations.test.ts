@@ -5,10 +5,11 @@ import { ownerAndStranger, sharedServer } from '../support/shared-server';
 import type { ApiClient } from '../support/vendor-cloud';
 
 const PATH = '/v1/automations';
+let account: { account_id: string };
 let owner: ApiClient;
 let stranger: ApiClient;
 beforeAll(async () => {
-  ({ owner, stranger } = await ownerAndStranger(await sharedServer()));
+  ({ account, owner, stranger } = await ownerAndStranger(await sharedServer()));
 });
 
 const make = async (body: object = {}) => (await owner.send('POST', PATH, { name: 'Thanks', ...body })).body.data;
@@ -213,6 +214,45 @@ test('changes and starts by hand are audited, dry runs and exports are not', asy
     ...['automation:created', 'automation:deleted', 'automation:graph_replaced', 'automation:updated'],
     ...['automation_run:requested', 'automation_webhook:secret_rotated'],
   ]);
+});
+
+test('no operation answers without a credential, or to a member whose role has none of its permissions', async () => {
+  const server = await sharedServer();
+  const { id } = await make({ name: 'Closed' });
+  const viewer = server.client((await server.member(account.account_id, 'viewer')).access_token);
+  const document = { format: 'lumio:automation', version: 1, name: 'x', nodes: [], edges: [] };
+  const operations: [string, string, object?][] = [
+    ['GET', ''],
+    ['POST', '', { name: 'x' }],
+    ['GET', `/${id}`],
+    ['PATCH', `/${id}`, { name: 'x' }],
+    ['DELETE', `/${id}`],
+    ['PUT', `/${id}/graph`, { revision: 0, nodes: [], edges: [] }],
+    ['GET', '/node-types'],
+    ['POST', `/${id}/run`, {}],
+    ['POST', `/${id}/dry-run`, {}],
+    ['GET', `/${id}/runs`],
+    ['GET', `/runs/${randomUUID()}`],
+    ['GET', '/variables'],
+    ['PUT', '/variables/x', { type: 'number', value: 1 }],
+    ['DELETE', '/variables/x'],
+    ['POST', '/templates/variables', { template: '' }],
+    ['POST', '/templates/permissions', { template: '' }],
+    ['GET', `/${id}/export`],
+    ['POST', '/import', document],
+    ['POST', `/${id}/rotate-webhook-secret`, {}],
+  ];
+  const statuses = (api: ApiClient) =>
+    Promise.all(
+      operations.map(async ([method, path, body]) => {
+        const { status } = await (method === 'GET' ? api.get(PATH + path) : api.send(method, PATH + path, body));
+        return `${method} ${path} ${status}`;
+      }),
+    );
+  const all = (status: number) => operations.map(([method, path]) => `${method} ${path} ${status}`);
+  expect(await statuses(server.client(''))).toEqual(all(401));
+  expect(await statuses(viewer)).toEqual(all(403));
+  expect((await owner.get(`${PATH}/${id}`)).body.data).toMatchObject({ name: 'Closed', revision: 0 });
 });
 
 test('node types are listed with their schemas', async () => {
