@@ -674,6 +674,7 @@ create table chat_minute_counts (
   emotes jsonb,
   constraint chat_minute_counts_pkey PRIMARY KEY (account_id, platform, since, live_chat_id, person_key)
 );
+CREATE INDEX chat_minute_counts_age ON public.chat_minute_counts USING btree (since);
 CREATE INDEX chat_minute_counts_person ON public.chat_minute_counts USING btree (person_key) WHERE (emotes IS NOT NULL);
 
 create table chat_sends (
@@ -759,6 +760,7 @@ create table counted_events (
   counts jsonb not null,
   constraint counted_events_pkey PRIMARY KEY (account_id, id)
 );
+CREATE INDEX counted_events_age ON public.counted_events USING btree (created_at);
 CREATE INDEX counted_events_created ON public.counted_events USING btree (account_id, platform, created_at);
 
 create table crawled_channels (
@@ -793,6 +795,7 @@ create table crawled_samples (
   viewer_count bigint not null,
   constraint crawled_samples_pkey PRIMARY KEY (platform, broadcast_id, sampled_at)
 );
+CREATE INDEX crawled_samples_age ON public.crawled_samples USING btree (sampled_at);
 
 create table crawled_streams (
   platform text not null,
@@ -810,6 +813,7 @@ create table crawled_streams (
 );
 CREATE INDEX crawled_streams_channel ON public.crawled_streams
   USING btree (platform, platform_channel_id, started_at DESC);
+CREATE INDEX crawled_streams_live ON public.crawled_streams USING btree (platform) WHERE (ended_at IS NULL);
 
 create table crawler_opt_outs (
   platform text not null,
@@ -1002,6 +1006,29 @@ create table emitted_bytes (
   constraint emitted_bytes_pkey PRIMARY KEY (account_id)
 );
 
+create table erased_channels (
+  hash text not null,
+  constraint erased_channels_pkey PRIMARY KEY (hash)
+);
+
+create table erased_shared_messages (
+  id uuid not null,
+  account_id uuid not null,
+  constraint erased_shared_messages_pkey PRIMARY KEY (id)
+);
+CREATE INDEX erased_shared_messages_account ON public.erased_shared_messages USING btree (account_id);
+
+create table erased_uses (
+  account_id uuid not null,
+  platform text not null,
+  since timestamp with time zone not null,
+  live_chat_id text not null,
+  person_key uuid not null,
+  emotes jsonb not null,
+  constraint erased_uses_pkey PRIMARY KEY (account_id, platform, since, live_chat_id, person_key)
+);
+CREATE INDEX erased_uses_age ON public.erased_uses USING btree (since);
+
 create table event_log_counters (
   account_id uuid not null,
   type text not null,
@@ -1115,6 +1142,15 @@ create table kick_first_subscriptions (
   subscription_id text not null,
   seen_at timestamp with time zone not null,
   constraint kick_first_subscriptions_pkey PRIMARY KEY (channel_id, type)
+);
+
+create table lake_erasures (
+  engine text not null,
+  topic text not null,
+  partition integer not null,
+  from_offset bigint not null,
+  to_offset bigint not null,
+  constraint lake_erasures_pkey PRIMARY KEY (engine, topic, partition, from_offset, to_offset)
 );
 
 create table lake_files (
@@ -1803,9 +1839,12 @@ create table rewards (
   enabled boolean not null,
   created_at timestamp with time zone not null,
   updated_at timestamp with time zone not null,
+  action json not null default '{}'::json,
   constraint rewards_pkey PRIMARY KEY (id)
 );
 CREATE INDEX rewards_account ON public.rewards USING btree (account_id, created_at, id);
+CREATE INDEX rewards_platform_reward ON public.rewards
+  USING btree (account_id, platform_reward_id) WHERE (platform_reward_id IS NOT NULL);
 
 create table running_exports (
   account_id uuid not null,
