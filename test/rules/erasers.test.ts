@@ -25,6 +25,7 @@ const NOTHING_PERSONAL: Readonly<Record<string, readonly string[]>> = {
     'twitch_conduits',
     'twitch_conduit_subscriptions',
     'account_limit_overrides',
+    'emitted_bytes',
     'account_invites',
     'account_login_assignments',
     'account_members',
