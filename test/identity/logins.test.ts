@@ -416,7 +416,7 @@ describe('logins on the server', () => {
     const again = await loggedIn(stolen);
     const socket = await Socket.open(server.ws_url, null, { headers: { authorization: `Bearer ${again.token}` } });
 
-    expect((await remove(victim, id)).status).toBe(204);
+    expect(await remove(victim, id)).toMatchObject({ status: 204 });
     expect(await statuses([...ending, again.api])).toEqual([401, 401, 401, 401, 401]);
     expect(await statuses([kept, kept_page, victim])).toEqual([200, 200, 200]);
     expect(await socket.closed()).toBe(4401);
