@@ -5,7 +5,7 @@ import { LoginConnection, loginConnectionsOf } from '../../views/identity/login-
 import { linkLogin } from '../../services/identity/logins';
 import { command, conflict, del, firstParty, forbidden, notFound, post, put } from '../../app/operation';
 import { loginBehind } from '../../services/identity/credential-origins';
-import { endRemovedLogins } from '../../services/identity/session-revocation';
+import { endRemovedLogins, endsOfLogin } from '../../services/identity/session-revocation';
 import { ExchangeTokenInput, identify, providerErrors } from '../../services/identity/provider-logins';
 import { loginReservations } from '../../domain/identity/login-connections';
 import { user, userStream } from '../../domain/identity/users';
@@ -88,6 +88,7 @@ export const disconnectLoginConnection = command({
       [login_connection_id, user_id],
       'login-primary',
     );
+    const known = await endsOfLogin(services.db, { user_id, login_connection_id, session_id });
     const { events } = await act(
       user,
       userStream(user_id),
@@ -98,7 +99,7 @@ export const disconnectLoginConnection = command({
         reservations: loginReservations,
       },
     );
-    await endRemovedLogins(act, services, events);
+    await endRemovedLogins(act, services, events, known);
     return { success: true };
   },
 });

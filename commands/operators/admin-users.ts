@@ -14,7 +14,7 @@ import {
   type Refuse,
 } from '../../app/operation';
 import { changeProfile, profileInput } from '../../services/identity/profiles';
-import { endRemovedLogins } from '../../services/identity/session-revocation';
+import { endRemovedLogins, endsOfLogin } from '../../services/identity/session-revocation';
 import { firstMissingAdminPermission } from '../../access/authorization/role-grants';
 import type { Services } from '../../app/services';
 import { load } from '../../app/write-path/aggregate-cache';
@@ -179,11 +179,12 @@ export const adminDisconnectLoginConnection = command({
       await requireWithin(services, caller, admin_roles, refuse);
       return [];
     };
+    const known = await endsOfLogin(services.db, { user_id, login_connection_id, session_id: null });
     const { events } = await act(user, userStream(user_id), disconnect, {
       reservations: loginReservations,
       additionalWrites,
     });
-    await endRemovedLogins(act, services, events);
+    await endRemovedLogins(act, services, events, known);
     return true;
   },
 });

@@ -18,7 +18,10 @@ export interface MadeCredential {
   credential_id: string;
   kind: 'api_key' | 'popout_token';
 }
-export type RemovedLogin = Omit<Extract<UserEvent, { type: 'user:login_disconnected' }>, 'type'>;
+export type RemovedLogin = Pick<
+  Extract<UserEvent, { type: 'user:login_disconnected' }>,
+  'user_id' | 'login_connection_id' | 'session_id'
+>;
 
 /** Number of credentials that are revoked concurrently. */
 const AT_A_TIME = 20;
@@ -88,14 +91,23 @@ export async function revokeMade(act: Act, { credential_id, kind }: MadeCredenti
 /** SQL: forgets where these credentials were made. */
 export const FORGET_ORIGINS = 'delete from credential_origins where credential_id = any($1::uuid[])';
 
-/** Revokes everything that ends with a removed login, on every node; idempotent. */
+const FORGET_ORIGIN = 'delete from credential_origins where credential_id = $1';
+
+/**
+ * Revokes everything that ends with a removed login, on every node; idempotent.
+ *
+ * @param known credentials that {@link madeWithLogin} returned before the removal: the reactor may have forgotten them
+ */
 export async function revokeMadeWithLogin(
   act: Act,
   { db, access }: { db: Db; access?: Services['access'] },
   login: RemovedLogin,
+  known: readonly MadeCredential[] = [],
 ): Promise<void> {
+  const still = () => madeWithLogin(db, login);
+  const all = new Map([...known, ...(await still())].map((one) => [one.credential_id, one]));
   // A key that ends now may have made another one until its row was deleted.
-  for (let made = await madeWithLogin(db, login); made.length > 0; made = await madeWithLogin(db, login)) {
+  for (let made = [...all.values()]; made.length > 0; made = await still()) {
     const ids = made.map(({ credential_id }) => credential_id);
     // Before the append, so that no crash leaves one valid.
     await db.query(
@@ -106,6 +118,7 @@ export async function revokeMadeWithLogin(
     for (let n = 0; n < made.length; n += AT_A_TIME)
       await Promise.all(made.slice(n, n + AT_A_TIME).map((one) => revokeMade(act, one)));
     await Promise.all(ids.map(async (credential_id) => access?.announce({ credential_id })));
-    await db.query(FORGET_ORIGINS, [ids], 'credential-origins-forget');
+    // A statement each, because reactors delete the same rows in another order.
+    for (const id of ids) await db.query(FORGET_ORIGIN, [id], 'credential-origin-forget');
   }
 }

@@ -3,7 +3,7 @@ import type { UserEvent } from '../../domain/identity/users';
 import type { Queryable } from '../../engines/postgres/port';
 import type { Act } from '../../app/write-path/act';
 import type { Services } from '../../app/services';
-import { revokeMadeWithLogin, type RemovedLogin } from './credential-origins';
+import { type MadeCredential, madeWithLogin, revokeMadeWithLogin, type RemovedLogin } from './credential-origins';
 
 /** Dependencies of ending sessions. Absent `access`: this process has no caches to invalidate. */
 export type SessionRevocationDeps = { db: Pick<Queryable, 'query'>; access?: Services['access'] };
@@ -27,18 +27,34 @@ export async function endSession(
   await services.access?.announce({ credential_id: session_id });
 }
 
-/** Ends the sessions that the logins removed in these events opened, and the keys and tokens that were made in them. */
+/** Sessions and credentials that end with a login. */
+export interface LoginEnds {
+  sessions: readonly string[];
+  made: readonly MadeCredential[];
+}
+
+/** Reads the sessions and credentials that end with a login when it is removed. */
+export async function endsOfLogin(db: Pick<Queryable, 'query'>, login: RemovedLogin): Promise<LoginEnds> {
+  return { sessions: await sessionsOfLogin(db, login), made: await madeWithLogin(db, login) };
+}
+
+/**
+ * Ends the sessions that the logins removed in these events opened, and the keys and tokens that were made in them.
+ *
+ * @param known read before the removal: the reactor may have deleted the rows of some since
+ */
 export async function endRemovedLogins(
   act: Act,
   services: SessionRevocationDeps,
   events: readonly UserEvent[],
+  known: LoginEnds = { sessions: [], made: [] },
 ): Promise<void> {
   for (const event of events)
     if (event.type === 'user:login_disconnected') {
-      const ids = await sessionsOfLogin(services.db, event);
+      const ids = [...new Set([...known.sessions, ...(await sessionsOfLogin(services.db, event))])];
       // First, so that an ended session makes no further key.
       await kill(services.db, ids);
-      await revokeMadeWithLogin(act, services, event);
+      await revokeMadeWithLogin(act, services, event, known.made);
       await appendEnded(act, services, ids, 'revoked');
     }
 }

@@ -7,7 +7,7 @@ import type { StoredEvent } from '../../engines/event-store/port';
 import { createSecretBox } from '../../privacy/secrets/box';
 import { parseMasterKeys } from '../../privacy/secrets/master-keys';
 import { loginGrants } from '../../reactors/identity/login-connections';
-import { recordOrigin, revokeMadeWithLogin } from '../../services/identity/credential-origins';
+import { madeWithLogin, recordOrigin, revokeMadeWithLogin } from '../../services/identity/credential-origins';
 import { testDatabase, type TestDatabase } from '../support/database';
 import { uuid } from '../support/identity';
 import { engines, type Engines } from '../support/projections';
@@ -114,5 +114,18 @@ describe('what was made in a session', () => {
     // A request of an ended session that is still under way makes nothing.
     const late = { credential_id: uuid(17), kind: 'api_key', account_id } as const;
     expect(await recordOrigin(t.db, { kind: 'jwt', credential_id: sessions.of_login }, late)).toBe(false);
+  });
+
+  test('ends by name after the reactor has forgotten it, so that no node answers it from memory', async () => {
+    const key = await makeKey(20, sessions.of_other);
+    const login = { user_id, login_connection_id: other_login, session_id: null };
+    const known = await madeWithLogin(t.db, login);
+    expect(known).toContainEqual({ credential_id: key, kind: 'api_key' });
+    await t.db.query('delete from credential_origins where credential_id = $1', [key]);
+    const announced: unknown[] = [];
+    const access = { announce: async (change: object) => void announced.push(change) };
+    await revokeMadeWithLogin(act, { db: t.db, access }, login, known);
+    expect(announced).toContainEqual({ credential_id: key });
+    expect(await isRevoked(apiKeyStream(key))).toBe(true);
   });
 });
