@@ -89,7 +89,7 @@ export async function partsOf(table: string, tx: Queryable): Promise<string[]> {
   return rows.length === 0 ? [ident(table)] : rows.map(({ part }) => part);
 }
 
-/** Records of a batch that the projection concerns; repetitions of records that another projection stored are none. */
+/** Selects the records that have effects in the projection. Repetitions of stored records have none. */
 export async function concerned(
   p: Source & Pick<RecordProjection, 'concerns'>,
   batch: readonly LoggedRecord[],

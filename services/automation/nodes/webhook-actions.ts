@@ -5,7 +5,7 @@ import { parsedJson } from '../../../lib/json/paths';
 import { noteWebhook } from '../automations/webhooks';
 import { type Executor, failed } from './executor';
 
-/** The event of the cause as a body; an empty document where there is none. Numbers keep every digit. */
+/** Body with the cause's event, or an empty object without an event. Numbers keep every digit. */
 function eventBody({ event }: RunCause): string {
   if (event === null) return '{}';
   const { raw, ...named } = event;
