@@ -82,14 +82,17 @@ describe('wake-ups through PostgreSQL', () => {
     }, 'a notification');
     const ahead = Date.now() + 3_600_000;
     const clock = jest.spyOn(Date, 'now').mockImplementation(() => ahead);
-    a.notify('before');
     const began = performance.now();
-    await until(() => heard.includes('before'), 'a notification before the clock is set back');
+    // Again and again, because a process sends nothing until the link of the other one has greeted it.
+    await until(() => {
+      a.notify('before');
+      return heard.includes('before') || performance.now() - began > 5000;
+    }, 'a notification before the clock is set back');
     clock.mockRestore();
     a.notify('after');
     await until(() => heard.includes('after') || performance.now() - began > 5000, 'a notification');
     await Promise.all([ear.end(), a.close(), b.close()]);
-    expect(heard).toContain('after');
+    expect(heard).toEqual(expect.arrayContaining(['before', 'after']));
   });
 
   test('a process alone sends nothing, and whoever comes later is woken from its first moment on', async () => {
