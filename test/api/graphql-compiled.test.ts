@@ -1,126 +1,13 @@
 import fc from 'fast-check';
-import type { ExecutionResult, GraphQLSchema } from 'graphql';
+import type { ExecutionResult } from 'graphql';
 import { AnswerTooLarge, holdText } from '../../api/http/answers/answer-size';
 import { createAnswers } from '../../api/graphql/answers';
 import { createDocuments, type ReadyDocument } from '../../api/graphql/compiled/documents';
 import { createExecutor, type Executor } from '../../api/graphql/compiled/executor';
 import { RawJson } from '../../lib/json/raw-json';
+import { compare, contenders, outcome, ROOMY, unwritten } from '../support/graphql-contenders';
 import { generateRequest, type GeneratedRequest } from '../support/graphql-documents';
-import { drawing, graphqlSample, sampleState, thing, type Odd } from '../support/graphql-sample';
-
-const ROOMY = {
-  tokens: 20_000,
-  comments: 0,
-  depth: 40,
-  complexity: 20_000,
-  aliases: 500,
-  root_fields: 100,
-  directives: 500,
-  nested_lists: 20,
-  answer_bytes: 2 ** 40,
-};
-
-/**
- * The three ways in which the door runs a document, side by side, on operations that remember what reached them: by
- * graphql-js, by the compiled query (`objects`), and by the writer beside it (`executor`).
- */
-function contenders(odd?: Odd) {
-  const { schema, effects } = graphqlSample([], odd);
-  const documents = createDocuments(schema, ROOMY, { introspection: true });
-  const objects = createExecutor(unwritten(graphqlSample(effects, odd).schema), documents);
-  return {
-    documents,
-    effects,
-    objects,
-    executor: createExecutor(schema, documents),
-    answers: createAnswers(() => undefined),
-  };
-}
-
-/** Of such a schema nothing can be written from records. */
-function unwritten(schema: GraphQLSchema): GraphQLSchema {
-  for (const root of [schema.getQueryType()!, schema.getMutationType()!]) {
-    for (const field of Object.values(root.getFields())) field.extensions = {};
-  }
-  return schema;
-}
-
-type Contenders = ReturnType<typeof contenders>;
-interface Outcome {
-  data: unknown;
-  /** Errors by the null that stands for them in the data. */
-  errors: Record<string, string[]>;
-  effects: string;
-}
-interface Ran extends Outcome {
-  text: string;
-  /** Whether the text was written from records. */
-  written: boolean;
-}
-
-/** What a caller sees and what happened. */
-async function outcome(of: Contenders, run: () => ReturnType<Executor['runCompiled']>): Promise<Ran | null> {
-  of.effects.length = 0;
-  const result = await run();
-  if (result === null) return null;
-  const written = typeof result === 'string';
-  const text = written ? result : of.answers.textOf(result);
-  const { data, errors = [] } = JSON.parse(text) as { data: unknown; errors?: { path?: (string | number)[] }[] };
-  const byNull: Outcome['errors'] = {};
-  for (const error of errors) (byNull[nullAbove(data, error.path ?? [])] ??= []).push(JSON.stringify(error));
-  return { data, errors: byNull, effects: JSON.stringify(of.effects), text, written };
-}
-
-/** The place in the data that is null on account of an error at `path`. */
-function nullAbove(data: unknown, path: readonly (string | number)[]): string {
-  let at = data;
-  const taken: (string | number)[] = [];
-  for (const key of path) {
-    if (at === null || at === undefined) break;
-    taken.push(key);
-    at = (at as Record<string | number, unknown>)[key];
-  }
-  return JSON.stringify(taken);
-}
-
-/**
- * Where several errors lie below one null, it is a matter of time and order which of them are told: one must be told by
- * both.
- */
-function expectSame(compiled: Outcome, interpreted: Outcome, facts: object): void {
-  const told: Outcome['errors'] = {};
-  for (const [place, errors] of Object.entries(compiled.errors)) {
-    const others = interpreted.errors[place] ?? [];
-    told[place] = errors.length + others.length > 2 && errors.some((one) => others.includes(one)) ? others : errors;
-  }
-  expect({ ...facts, ...compiled, errors: told }).toEqual({ ...facts, ...interpreted });
-}
-
-/** Runs one request all ways; how it was answered in the end. Throws where they differ. */
-async function compare(of: Contenders, { query, operation_name, variables }: GeneratedRequest): Promise<string> {
-  const prepared = of.documents.prepare(query);
-  if (prepared.refusal) return 'refused';
-  const ready: ReadyDocument = prepared;
-  const operation = ready.choose(operation_name);
-  const interpreted = await outcome(of, () =>
-    of.executor.interpret({ document: ready.document, operation_name, variables, state: sampleState() }),
-  );
-  const { text, written: _written, ...expected } = interpreted!;
-  let compared = 'interpreted';
-  // The third is the first that is compiled, and the fifth sees what those before have left behind.
-  for (let call = 1; call <= 5; call += 1) {
-    for (const executor of [of.objects, of.executor]) {
-      const ran = await outcome(of, () => executor.runCompiled(ready, operation, variables, sampleState()));
-      if (ran === null) continue;
-      const { text: answered, written, ...compiled } = ran;
-      expectSame(compiled, expected, { query, variables, call });
-      // Members in the same order too, and no error.
-      if (written) expect([query, variables, answered]).toEqual([query, variables, text]);
-      compared = written ? 'written' : 'compiled';
-    }
-  }
-  return compared;
-}
+import { drawing, graphqlSample, sampleState, thing } from '../support/graphql-sample';
 
 describe('an answer as large as it may be is given, and one of a byte more is refused', () => {
   /** How many of the three ways answered within the bound, by their call. */
