@@ -91,6 +91,8 @@ export class DiscordSession implements AdapterSession {
   /** Number of the last received event, stored or not. */
   private seq: number | null = null;
   private acknowledged = true;
+  /** True when an event could not be handled: it and the later ones are left to a successor. */
+  private failed = false;
   /** True when Discord has ended the session for good. */
   over = false;
   private readonly heard_before: number | null;
@@ -256,11 +258,14 @@ export class DiscordSession implements AdapterSession {
     use?.catch(() => undefined);
     this.work = this.work
       .then(async () => {
-        if (use === null) return this.tell(type, seq, data, received_at);
-        await this.deliverUse(await use, received_at);
+        if (this.failed) return;
+        if (use === null) await this.tell(type, seq, data, received_at);
+        else await this.deliverUse(await use, received_at);
+        keep();
       })
-      .then(keep, (error: Error) => {
+      .catch((error: Error) => {
         // The event may not be stored: Discord repeats it to the successor that resumes from the previous one.
+        this.failed = true;
         this.cause = error;
         this.end();
       });

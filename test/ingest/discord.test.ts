@@ -29,6 +29,8 @@ const http = createHttpClients({ metrics: noMetrics, allow_loopback: true });
 const sessions: DiscordSession[] = [];
 let shards = 1;
 let lookups_fail = false;
+/** Number of look-ups that fail. */
+let failing_lookups = 0;
 let roles_fail = false;
 /** Resolves when names of commands can be looked up. */
 let named: Promise<unknown> = Promise.resolve();
@@ -42,7 +44,7 @@ const adapter = createDiscordAdapter({
   },
   async accountOf(guild_id) {
     await known;
-    if (lookups_fail) throw new Error('the database is away');
+    if (lookups_fail || (failing_lookups -= 1) >= 0) throw new Error('the database is away');
     return guild_id === GUILD ? ACCOUNT : null;
   },
   shards: { atLeast: async (count) => (shards = Math.max(shards, count)) },
@@ -71,6 +73,7 @@ beforeEach(() => {
   vendor.identified_as.length = 0;
   shards = 1;
   lookups_fail = false;
+  failing_lookups = 0;
 });
 afterEach(async () => {
   for (const session of sessions.splice(0)) await adapter.stop(session);
@@ -333,6 +336,22 @@ test('while it cannot be asked whose a guild is, nothing is passed over', async 
   const { link: next } = await opened({ state: link.state });
   await stored(next, 1);
   expect(next.records[0]).toMatchObject({ subject: 'discord:2' });
+});
+
+test('an event that could not be stored is repeated, although later ones had arrived', async () => {
+  const { link, session } = await opened();
+  let open = () => undefined as void;
+  known = new Promise<void>((resolve) => (open = resolve));
+  failing_lookups = 1;
+  const heard = jest.spyOn(link, 'heard');
+  for (const id of ['1', '2', '3']) vendor.say('GUILD_MEMBER_REMOVE', person(id));
+  await until(() => heard.mock.calls.length >= 3);
+  open();
+  await expect(session.ended).rejects.toThrow();
+  const { link: next } = await opened({ state: link.state });
+  await stored(next, 3);
+  expect(next.records.map(({ subject }) => subject)).toEqual(['discord:1', 'discord:2', 'discord:3']);
+  expect(link.records).toEqual([]);
 });
 
 test('what cannot be stored yet is left with Discord, and none of it is lost', async () => {
