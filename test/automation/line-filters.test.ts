@@ -45,7 +45,10 @@ describe('spam', () => {
 
 describe('filtered words', () => {
   const filter = compileWords({
-    words: ['Idiot', 'bad  phrase', 'c++', 'нет', 'half-wit', '[a/b]{1}|^$.*?(c)\\'],
+    words: [
+      ...['Idiot', 'bad', 'bad  phrase', 'bad phrase book', 'c++', 'нет', 'half-wit', '[a/b]{1}|^$.*?(c)\\'],
+      ...['one two', 'two three', 'Οδος'],
+    ],
     patterns: ['fr(e+)\\s*money', '^a😀b$'],
   });
   test.each([
@@ -61,6 +64,9 @@ describe('filtered words', () => {
     ['a Half-Wit', 'a ***'],
     ['a half\u2010wit', 'a ***'],
     ['[a/b]{1}|^$.*?(c)\\', '***'],
+    ['a bad  phrase book', 'a ***'],
+    ['one two three', '***'],
+    ['ΟΔΟΣ οδός οδος', '*** οδός ***'],
   ])('in %s', (text, masked) => {
     expect(filter.matches(text)).toBe(masked !== null);
     expect(filter.mask(text)).toBe(masked ?? text);
@@ -82,6 +88,14 @@ describe('filtered words', () => {
 
   test('of a long pattern take linear time', () => {
     expect(compileWords({ patterns: ['(x+x+)+y'] }).matches('x'.repeat(4_000))).toBe(false);
+  });
+
+  test('of many alike phrases, and matches that each read the whole text, take bounded time', () => {
+    const words = Array.from({ length: 500 }, (_, at) => `${'a '.repeat(95)}${at}`);
+    expect(compileWords({ words }).mask('a '.repeat(500))).toBe('a '.repeat(500));
+    const patterns = Array.from({ length: 200 }, (_, at) => `a.*a.*a.*z${at}`);
+    const { mask } = compileWords({ patterns: [...patterns, 'a'] });
+    expect(mask(`b ${'a'.repeat(500)}`)).toMatch(/^b (\*\*\*)+$/);
   });
 });
 

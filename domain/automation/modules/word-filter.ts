@@ -1,5 +1,6 @@
 import { RE2JS, RE2JSException } from 're2js';
 import { foldLookAlikes, foldText, type FoldedText } from './folded-text';
+import { type Span, wordList } from './word-list';
 
 /** Words, phrases and patterns that a chat shall not show. */
 export interface FilteredWords {
@@ -19,8 +20,11 @@ const MASK = '***';
 const SEARCHED = 4_000;
 /** Largest program of all patterns of an account: it bounds the time for a line. */
 const MAX_PROGRAM = 10_000;
+/** Most work of the searches for patterns in a text, in steps of a program on a unit: each may read the whole rest. */
+const MAX_STEPS = 8_000_000;
+/** In such a text no form differs but by case. */
+const ASCII = /^[\0-\x7f]*$/;
 
-type Span = readonly [start: number, end: number];
 /** A text to search, and how its places are found in the original. */
 interface Form {
   text: string;
@@ -29,22 +33,19 @@ interface Form {
 
 /** @throws SyntaxError when a pattern is invalid, matches an empty text, or when all are too large together */
 export function compileWords({ words = [], patterns = [] }: FilteredWords): WordFilter {
-  const searched = [
-    wordsOf(words),
-    wordsOf(words.map((word) => foldText(word).text)),
-    wordsOf(words.map((word) => foldLookAlikes(word).text)),
+  const listed = [
+    wordList(words),
+    wordList(words.map((word) => foldText(word).text)),
+    wordList(words.map((word) => foldLookAlikes(word).text)),
   ];
   const pattern = patternOf(patterns);
 
   function* spansIn(text: string): Generator<Span> {
     const forms = [written(text), folded(foldText(text)), folded(foldLookAlikes(text))];
-    for (const [at, form] of forms.entries()) {
-      const expression = searched[at];
-      if (expression) for (const found of form.text.matchAll(expression)) yield form.place(spanOf(found));
-      if (pattern === null) continue;
-      const matcher = pattern.matcher(form.text);
-      while (matcher.find()) if (matcher.end() > matcher.start()) yield form.place([matcher.start(), matcher.end()]);
-    }
+    for (const [at, form] of forms.entries()) for (const span of listed[at]!(form.text)) yield form.place(span);
+    if (pattern === null) return;
+    const differing = ASCII.test(text) ? forms.slice(0, 1) : forms;
+    for (const form of differing) for (const span of matchesIn(pattern, form.text)) yield form.place(span);
   }
   const spansOf = (text: string) => spansIn(text.slice(0, SEARCHED));
 
@@ -54,30 +55,24 @@ export function compileWords({ words = [], patterns = [] }: FilteredWords): Word
   };
 }
 
-const spanOf = ({ 0: found, index }: RegExpExecArray): Span => [index, index + found.length];
+/** Spans of a pattern; the last one is the rest of a text that costs more than {@link MAX_STEPS}. */
+function* matchesIn(pattern: RE2JS, text: string): Generator<Span> {
+  const matcher = pattern.matcher(text);
+  const size = pattern.programSize();
+  let steps = 0;
+  while (matcher.find()) {
+    const [start, end] = [matcher.start(), matcher.end()];
+    steps += size * (text.length - end);
+    if (steps > MAX_STEPS) return yield [start, text.length];
+    if (end > start) yield [start, end];
+  }
+}
+
 const written = (text: string): Form => ({ text, place: (span) => span });
 const folded = ({ text, places }: FoldedText): Form => ({
   text,
   place: ([start, end]) => [places[start]![0], places[end - 1]![1]],
 });
-
-const WORD = String.raw`[\p{L}\p{M}\p{N}_]`;
-const IS_WORD = new RegExp(`^${WORD}$`, 'u');
-
-/** Expression of whole words; null without any. */
-function wordsOf(words: readonly string[]): RegExp | null {
-  const each = words.flatMap((word) => {
-    const parts = word.split(/\s+/u).filter((part) => part !== '');
-    const characters = [...parts.join('')];
-    if (characters.length === 0) return [];
-    const before = IS_WORD.test(characters[0]!) ? `(?<!${WORD})` : '';
-    const after = IS_WORD.test(characters.at(-1)!) ? `(?!${WORD})` : '';
-    return before + parts.map(literal).join(String.raw`\s+`) + after;
-  });
-  return each.length === 0 ? null : new RegExp(each.join('|'), 'giu');
-}
-
-const literal = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|/]/gu, String.raw`\$&`);
 
 /** Pattern of all patterns; null without any. @throws SyntaxError */
 function patternOf(patterns: readonly string[]): RE2JS | null {
