@@ -1,3 +1,4 @@
+import { webhookSecretContext } from '../../services/automation/automations/webhooks';
 import { SHOP_SECRET } from '../../services/connections/connection-lookup';
 import { IDENTITY_KEY } from '../../services/identity/identities';
 import { loginGrantContext } from '../../services/oauth/login-grants';
@@ -75,6 +76,14 @@ export const ENCRYPTED_COLUMNS: readonly SealedPlace[] = [
     key: 'login_connection_id',
     key_type: 'uuid',
     context: loginGrantContext,
+  },
+  {
+    what: 'webhook secrets',
+    table: 'automation_webhook_secrets',
+    column: 'sealed',
+    key: "(automation_id || ' ' || secret_hash)",
+    key_type: 'text',
+    context: (key) => webhookSecretContext(key.slice(0, key.indexOf(' '))),
   },
   {
     what: 'login identity keys',

@@ -1,12 +1,13 @@
 import type { Database } from '../../engines/postgres/port';
 import { SecretUnreadable, type SecretBox } from './port';
 
-/** A column with sealed texts, in a table whose rows are identified by a single column. */
+/** A column with sealed texts. */
 export interface SealedPlace {
   /** For people, in the plural: `subject keys`. */
   what: string;
   table: string;
   column: string;
+  /** Column or SQL expression that identifies a row. */
   key: string;
   key_type: 'uuid' | 'text' | 'boolean';
   /** SQL condition for tables where only some rows are sealed. */
@@ -89,7 +90,7 @@ async function rewrapBatch(
   const rows = await tx.query<{ key: string; sealed: string }>(
     `select ${key}::text as key, ${column} as sealed from ${table}
      where ${where} and ($1::${key_type} is null or ${key} > $1::${key_type}) and split_part(${column}, '.', 2) <> $2
-     order by ${table}.${key} limit $3 for update`,
+     order by ${key} limit $3 for update`,
     [after, secrets.key_ids[0], batch],
   );
   const fresh: { key: string; sealed: string }[] = [];
@@ -105,7 +106,7 @@ async function rewrapBatch(
   }
   await tx.query(
     `update ${table} set ${column} = fresh.sealed
-     from unnest($1::text[], $2::text[]) as fresh (key, sealed) where ${table}.${key} = fresh.key::${key_type}`,
+     from unnest($1::text[], $2::text[]) as fresh (key, sealed) where ${key} = fresh.key::${key_type}`,
     [fresh.map((row) => row.key), fresh.map((row) => row.sealed)],
   );
   return { rewrapped: fresh.length, unreadable, last: rows.length === 0 ? null : rows[rows.length - 1]!.key };

@@ -1,5 +1,11 @@
+import { randomUUID } from 'node:crypto';
 import { createTokens } from '../../access/authentication/tokens/jwt';
 import { SHOP_SECRET } from '../../services/connections/connection-lookup';
+import {
+  keepWebhookSecret,
+  newWebhookSecret,
+  webhookSecretContext,
+} from '../../services/automation/automations/webhooks';
 import { identityHash } from '../../services/identity/identities';
 import { ENCRYPTED_COLUMNS } from '../../cli/runtime/encrypted-columns';
 import { createSecretBox } from '../../privacy/secrets/box';
@@ -19,6 +25,8 @@ describe('rotating the master keys', () => {
   let t: TestDatabase;
   let before: Map<string, { key_id: string; key: Buffer }>;
   let identity: string;
+  const webhook = { automation_id: randomUUID(), account_id: randomUUID() };
+  const webhook_secrets = [newWebhookSecret(), newWebhookSecret()];
   beforeEach(async () => {
     t = await testDatabase(6);
     before = await createSubjectKeys({ db: t.db, master_keys: OLD }).forWriting(SUBJECTS);
@@ -28,6 +36,7 @@ describe('rotating the master keys', () => {
     await t.db.query('insert into connection_secrets (connection_id, sealed) values (gen_random_uuid(), $1)', [
       old.seal('shop', SHOP_SECRET),
     ]);
+    for (const made of webhook_secrets) await keepWebhookSecret({ db: t.db, secrets: old }, webhook, made);
   });
   afterEach(() => t.drop());
 
@@ -44,13 +53,14 @@ describe('rotating the master keys', () => {
     'token signing keys': 1,
     'shop secrets': 1,
     'login identity keys': 1,
+    'webhook secrets': 2,
   };
 
   test('everything is under the first key afterwards, and opens without the old one; again it finds nothing to do', async () => {
     expect(await uses()).toEqual({ old: EVERYTHING });
     const seen: number[] = [];
     expect(await rotate({ onProgress: (done, total) => seen.push(done / total) })).toEqual({
-      rewrapped: 1204,
+      rewrapped: 1206,
       unreadable: [],
     });
     expect(seen[seen.length - 1]).toBe(1);
@@ -60,6 +70,11 @@ describe('rotating the master keys', () => {
     await createTokens({ db: t.db, secrets: createSecretBox(NEW) });
     const [shop] = await t.db.query<{ sealed: string }>('select sealed from connection_secrets');
     expect(createSecretBox(NEW).open(shop!.sealed, SHOP_SECRET).toString()).toBe('shop');
+    const webhooks = await t.db.query<{ sealed: string }>('select sealed from automation_webhook_secrets');
+    const opened = webhooks.map(({ sealed }) =>
+      createSecretBox(NEW).open(sealed, webhookSecretContext(webhook.automation_id)).toString(),
+    );
+    expect(opened.sort()).toEqual(webhook_secrets.map(({ secret }) => secret).sort());
     expect(await identityHash({ db: t.db, secrets: createSecretBox(NEW) }, 'twitch', '42')).toBe(identity);
     expect(await rotate()).toEqual({ rewrapped: 0, unreadable: [] });
   });
@@ -71,7 +86,7 @@ describe('rotating the master keys', () => {
     };
     await expect(rotate({ onProgress: until(300) })).rejects.toBe(cut);
     expect(await uses()).toMatchObject({ new: { 'subject keys': 300 }, old: { 'subject keys': 900 } });
-    expect((await rotate()).rewrapped).toBe(904);
+    expect((await rotate()).rewrapped).toBe(906);
     expect(await uses()).toEqual({ new: EVERYTHING });
     expect(await createSubjectKeys({ db: t.db, master_keys: NEW }).forWriting(SUBJECTS)).toEqual(before);
   });
@@ -102,7 +117,7 @@ describe('rotating the master keys', () => {
       [foreign, damaged],
     );
     const { rewrapped, unreadable } = await rotate();
-    expect(rewrapped).toBe(1204);
+    expect(rewrapped).toBe(1206);
     expect(unreadable).toEqual([
       {
         what: 'shop secrets',

@@ -19,7 +19,8 @@ interface WebhookOf {
   account_id: string;
 }
 
-const contextOf = (automation_id: string): string => `automation-webhook ${automation_id}`;
+/** Encryption context of the secrets of an automation. */
+export const webhookSecretContext = (automation_id: string): string => `automation-webhook ${automation_id}`;
 const SECRET_BYTES = 32;
 
 /** A new secret, and the hash by which its event names it. */
@@ -41,7 +42,7 @@ export async function keepWebhookSecret(
      )
      insert into automation_webhook_secrets (automation_id, secret_hash, account_id, sealed) values ($1, $2, $3, $4)
      on conflict do nothing`,
-    [automation_id, secret_hash, account_id, secrets.seal(secret, contextOf(automation_id))],
+    [automation_id, secret_hash, account_id, secrets.seal(secret, webhookSecretContext(automation_id))],
     'automation-webhook-secret-keep',
   );
 }
@@ -57,14 +58,14 @@ async function signingSecrets({ db, secrets }: Sealing, of: WebhookOf): Promise<
         [automation_id],
         'automation-webhook-secrets',
       )
-    ).map(({ sealed }) => secrets.open(sealed, contextOf(automation_id)).toString());
+    ).map(({ sealed }) => secrets.open(sealed, webhookSecretContext(automation_id)).toString());
   const found = await read();
   if (found.length > 0) return found;
   const { secret, secret_hash } = newWebhookSecret();
   await db.query(
     `insert into automation_webhook_secrets (automation_id, secret_hash, account_id, sealed, active_since)
      values ($1, $2, $3, $4, clock_timestamp()) on conflict do nothing`,
-    [automation_id, secret_hash, account_id, secrets.seal(secret, contextOf(automation_id))],
+    [automation_id, secret_hash, account_id, secrets.seal(secret, webhookSecretContext(automation_id))],
     'automation-webhook-secret-first',
   );
   return read();

@@ -54,6 +54,9 @@ describe('a master key is replaced by the command line', () => {
     expect((await first.send('POST', '/v1/connections/oauth/twitch/start', begun)).status).toBe(200);
     const tips = { platform: 'twitch', token: 'tip-token', label: 'Tips' };
     expect((await first.send('POST', '/v1/se-tokens', tips)).status).toBe(201);
+    const automation = (await first.send('POST', '/v1/automations', { name: 'Hook' })).body.data;
+    const rotate = `/v1/automations/${automation.id}/rotate-webhook-secret`;
+    expect((await first.send('POST', rotate, {})).status).toBe(200);
     const raw = await eventually(async () => {
       const [event] = await first.allEvents('&user_id=4711');
       return event?.raw as object | undefined;
