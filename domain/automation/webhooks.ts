@@ -34,10 +34,11 @@ export const automationWebhook: Decider<null, RotateSecret, AutomationWebhookEve
 
 /** Problem of an address of a webhook; null of a valid one. Path and query may have variables. */
 export function webhookUrlProblem(address: string, allow_loopback: boolean): string | null {
-  const [, authority] = /^https?:\/\/([^/?#\\]*)/i.exec(address) ?? [];
+  const [, authority] = /^https?:\/\/([^/?#\\]+)/i.exec(address) ?? [];
   if (authority === undefined || !URL.canParse(address)) return 'must be an address of https';
-  if (/[{}%]/.test(authority)) return 'the host must have no variables';
   const url = new URL(address);
+  // A parser drops tabs and skips slashes before a host.
+  if (/[{}%]/.test(authority) || /[{}]/.test(url.hostname)) return 'the host must have no variables';
   if (url.username !== '' || url.password !== '' || authority.includes('@')) return 'must have no user information';
   const host = url.hostname.replace(/^\[(.*)\]$/, '$1').replace(/\.$/, '');
   const is_own = !isPublicHost(host);
