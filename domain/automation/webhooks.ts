@@ -48,6 +48,18 @@ export function webhookUrlProblem(address: string, allow_loopback: boolean): str
   return is_own ? 'the host must be public' : null;
 }
 
+/** Number of the segments `.` and `..` of a path; a parser of addresses drops tabs and line breaks. */
+const dotSegments = (address: string): number =>
+  address
+    .replace(/[\t\n\r]/g, '')
+    .replace(/[?#][^]*$/, '')
+    .split(/[/\\]/)
+    .filter((segment) => /^(\.|%2e){1,2}$/i.test(segment)).length;
+
+/** Whether values that were filled into an address lead to another path than its template. */
+export const leadsElsewhere = (template: string, address: string): boolean =>
+  dotSegments(address) > dotSegments(template);
+
 /** Whether a body is JSON with its variables inside strings. */
 export function isJsonTemplate(body: string): boolean {
   try {

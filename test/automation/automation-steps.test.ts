@@ -168,6 +168,8 @@ test('a step sends a signed webhook once, with values encoded for their place', 
   await automations.walk(set('long', 'x'.repeat(500)));
   const long = `["${'{{var.long}}'.repeat(200)}"]`;
   expect(await failing({ url: receiver.url, body: long })).toMatchObject({ error: 'body_too_large' });
+  await automations.walk(set('up', '..'));
+  expect(await failing({ url: `${receiver.url}/{{var.up}}/admin` })).toMatchObject({ error: 'other_path' });
   expect(receiver.received).toHaveLength(2);
 });
 

@@ -2,7 +2,7 @@ import { createHmac, randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { graphProblem } from '../../domain/automation/automation-graphs';
-import { webhookUrlProblem } from '../../domain/automation/webhooks';
+import { leadsElsewhere, webhookUrlProblem } from '../../domain/automation/webhooks';
 import { webhookHeaders, webhookSecret } from '../../lib/hash/webhook-signatures';
 import { createPrometheusMetrics } from '../../engines/metrics/prometheus';
 import { createSecretBox } from '../../privacy/secrets/box';
@@ -58,6 +58,19 @@ describe('an address of a webhook', () => {
     for (const url of ['http://example.com/', 'https://169.254.169.254/', 'http://169.254.169.254/'])
       expect(webhookUrlProblem(url, true)).not.toBeNull();
   });
+});
+
+test.each([
+  ['https://h/a/{{x}}/b', 'https://h/a/../b', true],
+  ['https://h/a/{{x}}', 'https://h/a/.', true],
+  ['https://h/a/.{{x}}', 'https://h/a/..', true],
+  ['https://h/a\\%2e{{x}}?q', 'https://h/a\\%2e.?q', true],
+  ['https://h/a/../{{x}}', 'https://h/a/../..', true],
+  ['https://h/a/../{{x}}', 'https://h/a/../b', false],
+  ['https://h/{{x}}?q={{x}}', 'https://h/...?q=/../', false],
+  ['https://h/a#{{x}}', 'https://h/a#/../', false],
+])('%s filled in as %s leads to another path: %s', (template, address, expected) => {
+  expect(leadsElsewhere(template, address)).toBe(expected);
 });
 
 test('a signature is that of Standard Webhooks, by each secret', () => {

@@ -1,4 +1,5 @@
 import { MAX_WEBHOOK_BYTES } from '../../../domain/automation/nodes/webhooks';
+import { leadsElsewhere } from '../../../domain/automation/webhooks';
 import { asJsonString, asUrlPart } from '../../../domain/automation/templates/expand';
 import type { RunCause } from '../../../domain/automation/automation-runs';
 import { parsedJson } from '../../../lib/json/paths';
@@ -20,10 +21,11 @@ export const postWebhook: Executor = {
     url: expand(config.url as string, asUrlPart),
     body: config.body === undefined ? eventBody(cause) : expand(config.body as string, asJsonString),
   }),
-  async run({ account_id, automation_id, step_id }, input, { webhooks }) {
+  async run({ account_id, automation_id, step_id, config }, input, { webhooks }) {
     const { url, body } = input as { url: string; body: string };
     // Rewards have no secret.
     if (automation_id === null) return failed('no_secret');
+    if (leadsElsewhere(config.url as string, url)) return failed('other_path');
     if (Buffer.byteLength(body) > MAX_WEBHOOK_BYTES) return failed('body_too_large');
     const of = { automation_id, account_id };
     const result = await webhooks.send({ ...of, id: step_id, url, body });
