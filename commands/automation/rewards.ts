@@ -13,6 +13,7 @@ import {
 } from '../../app/operation';
 import { NODE_TYPES } from '../../domain/automation/node-types';
 import { type RewardAction, rewardGraph } from '../../domain/automation/nodes/reward-actions';
+import { sendWebhook } from '../../domain/automation/nodes/webhooks';
 import { MAX_REWARDS, NO_ACTION, type Rewards, rewards, rewardsStream } from '../../domain/automation/rewards';
 import { PLATFORMS } from '../../domain/common/vendors';
 import { graphProblemOf } from '../../services/automation/automations/graph-problems';
@@ -59,6 +60,8 @@ async function actionText(
   const declared = NODE_TYPES.get(type);
   if (declared !== undefined && declared.family !== 'action')
     throw refuse('BAD_ACTION', { problem: `action: ${type} is no action` });
+  if (type === sendWebhook.type)
+    throw refuse('BAD_ACTION', { problem: `action: ${type} needs the secret of an automation; a reward has none` });
   const problem = await graphProblemOf(services, account_id, rewardGraph('action', 'trigger', { type, config }));
   if (problem !== null) throw refuse('BAD_ACTION', { problem });
   return JSON.stringify({ type, config });

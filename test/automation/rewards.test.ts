@@ -63,6 +63,7 @@ test('rewards are made, listed, changed and deleted on both protocols, by their 
     { action: { type: 'condition:live', config: {} } },
     { action: { type: 'action:run_automation', config: { automation_id: randomUUID() } } },
     { action: { type: 'action:emit_event', config: { event_type: 'a:b', raw: { text: 'x'.repeat(65_536) } } } },
+    { action: { type: 'action:send_webhook', config: { url: 'https://example.com/' } } },
     { unknown: 1 },
   ])
     expect(await post(body)).toMatchObject({ status: 400, body: { error: 'VALIDATION_ERROR' } });
