@@ -7,7 +7,13 @@ import { webhookHeaders, webhookSecret } from '../../lib/hash/webhook-signatures
 import { createPrometheusMetrics } from '../../engines/metrics/prometheus';
 import { createSecretBox } from '../../privacy/secrets/box';
 import { parseMasterKeys } from '../../privacy/secrets/master-keys';
-import { createWebhookCalls, disableFailing, noteWebhook } from '../../services/automation/automations/webhooks';
+import {
+  createWebhookCalls,
+  disableFailing,
+  keepWebhookSecret,
+  newWebhookSecret,
+  noteWebhook,
+} from '../../services/automation/automations/webhooks';
 import { createHttpClients } from '../../vendors/http/client';
 import { PostgresDatabase } from '../../engines/postgres/pool';
 import { createPostgresEventStore } from '../../engines/event-store/postgres/store';
@@ -115,9 +121,37 @@ describe('webhooks', () => {
   const send = (clients = http, address = url) =>
     createWebhookCalls({ db: t.db, secrets, http: clients }).send({ ...of, id: 'step', url: address, body: '{"a":1}' });
 
+  test('are signed by the newest secrets alone, and a rotation deletes those that have ended', async () => {
+    const rotated = { automation_id: randomUUID(), account_id: randomUUID() };
+    const made = Array.from({ length: 12 }, newWebhookSecret);
+    for (const one of made) await keepWebhookSecret({ db: t.db, secrets }, rotated, one);
+    const names = made.map(({ secret_hash }) => secret_hash);
+    const activate = (hash: string, hours: number, ends: number | null) =>
+      t.db.query(
+        `update automation_webhook_secrets set active_since = clock_timestamp() - make_interval(hours => $2),
+           ends_at = clock_timestamp() + make_interval(hours => $3::int) where secret_hash = $1`,
+        [hash, hours, ends],
+      );
+    for (const [at, name] of names.entries()) await activate(name, at, at === 0 ? null : 1);
+    await createWebhookCalls({ db: t.db, secrets, http }).send({ ...rotated, id: 'step', url, body: '{}' });
+    const { headers: sent, body } = received.pop()!;
+    const message = { id: 'step', timestamp: Number(sent['webhook-timestamp']), body };
+    const newest = made.slice(0, 10).map(({ secret }) => secret);
+    expect(sent['webhook-signature']).toBe(webhookHeaders(message, newest)['webhook-signature']);
+    for (const name of names.slice(3)) await activate(name, 30, -1);
+    await keepWebhookSecret({ db: t.db, secrets }, rotated, newWebhookSecret());
+    const left = await t.db.query('select 1 from automation_webhook_secrets where automation_id = $1', [
+      rotated.automation_id,
+    ]);
+    expect(left).toHaveLength(4);
+  });
+
   test('arrive signed by one secret, and fail for redirects, other answers and addresses that are not public', async () => {
     expect(await Promise.all([send(), send()])).toEqual([{ status: 'sent' }, { status: 'sent' }]);
-    const [row] = await t.db.query<{ sealed: string }>('select sealed from automation_webhook_secrets');
+    const [row] = await t.db.query<{ sealed: string }>(
+      'select sealed from automation_webhook_secrets where automation_id = $1',
+      [of.automation_id],
+    );
     const secret = secrets.open(row!.sealed, `automation-webhook ${of.automation_id}`).toString();
     for (const { headers: sent, body } of received) {
       const key = Buffer.from(secret.slice('whsec_'.length), 'base64');

@@ -22,6 +22,8 @@ interface WebhookOf {
 /** Encryption context of the secrets of an automation. */
 export const webhookSecretContext = (automation_id: string): string => `automation-webhook ${automation_id}`;
 const SECRET_BYTES = 32;
+/** Secrets that sign at once: a header bears no more signatures than receivers accept. */
+const MAX_SIGNING = 10;
 
 /** A new secret, and the hash by which its event names it. */
 export function newWebhookSecret(): { secret: string; secret_hash: string } {
@@ -29,7 +31,7 @@ export function newWebhookSecret(): { secret: string; secret_hash: string } {
   return { secret, secret_hash: createHash('sha256').update(secret).digest('base64url') };
 }
 
-/** Stores a secret that waits for its event; drops those whose event never came. */
+/** Stores a secret that waits for its event; drops those whose event never came, and those that sign no more. */
 export async function keepWebhookSecret(
   { db, secrets }: Sealing,
   { automation_id, account_id }: WebhookOf,
@@ -37,8 +39,8 @@ export async function keepWebhookSecret(
 ): Promise<void> {
   await db.query(
     `with gone as (
-       delete from automation_webhook_secrets where automation_id = $1 and active_since is null
-         and created_at < clock_timestamp() - interval '1 day'
+       delete from automation_webhook_secrets where automation_id = $1 and (ends_at < clock_timestamp()
+         or active_since is null and created_at < clock_timestamp() - interval '1 day')
      )
      insert into automation_webhook_secrets (automation_id, secret_hash, account_id, sealed) values ($1, $2, $3, $4)
      on conflict do nothing`,
@@ -54,7 +56,8 @@ async function signingSecrets({ db, secrets }: Sealing, of: WebhookOf): Promise<
     (
       await db.query<{ sealed: string }>(
         `select sealed from automation_webhook_secrets where automation_id = $1 and active_since is not null
-           and (ends_at is null or ends_at > clock_timestamp()) order by active_since desc`,
+           and (ends_at is null or ends_at > clock_timestamp()) order by active_since desc
+         limit ${MAX_SIGNING}`,
         [automation_id],
         'automation-webhook-secrets',
       )
