@@ -179,12 +179,16 @@ export const emitBotEvent = command({
   }),
   output: EmitEventResult,
   errors: broadcast_errors,
-  async run({ input, context, refuse }, { live, db, enqueue }) {
+  async run({ input, context, refuse }, { live, db, enqueue, hashes }) {
     const payload = { username: input.username, ...input.raw };
     const row = eventOf({ ...input, raw: payload }, input.account_id, context, new Date(context.now).toISOString());
     requireShort(row, refuse);
     await broadcast(live, row);
-    await enqueue(await messageStarts(db, [{ ...row, account_id: row.account_id.toLowerCase() }], context.now));
+    const user_id = eventUserId(row.platform, row.raw);
+    const subject = `${row.platform}:${user_id}`;
+    const person = user_id === null ? undefined : (await hashes.hashesOf([subject])).get(subject);
+    const message = { ...row, account_id: row.account_id.toLowerCase(), person };
+    await enqueue(await messageStarts(db, [message], context.now));
     return { success: true, event: eventRecord(row) };
   },
 });

@@ -29,6 +29,8 @@ export interface BroadcastMessage {
   raw: string;
   /** RFC 3339 */
   created_at: string;
+  /** Keyed hash of the person whom `raw` names; absent without one. */
+  person?: string | undefined;
 }
 
 /** Starts of the automations whose triggers name these messages: one for each message and automation. */
@@ -62,16 +64,16 @@ export async function messageStarts(
 }
 
 function messageStart(message: BroadcastMessage, automation_id: string, node_ids: string[]): RunStart {
-  const { id, account_id, type, platform, raw, created_at } = message;
+  const { id, account_id, type, platform, raw, created_at, person } = message;
   const user_id = eventUserId(platform, raw);
   const subject = user_id === null ? null : `${platform}:${user_id}`;
   const event = { id: null, type, platform, raw, created_at };
-  const cause: RunCause = { ...NO_CAUSE, platform, subject, event };
+  const cause: RunCause = { ...NO_CAUSE, platform, person: person ?? null, subject, event };
   const start_key = `${automation_id}:${onMessage.type}:${id}`;
   return {
     ...{ account_id, automation_id, run_id: v5(start_key, MESSAGES), start_key, trigger: onMessage.type, node_ids },
     ...{ event_id: null, depth: 0, at_ms: Date.parse(created_at), window_ms: CAUSE_MS, permissions: null },
-    ...{ persons: [], subject, cause: JSON.stringify(cause) },
+    ...{ persons: person === undefined ? [] : [person], subject, cause: JSON.stringify(cause) },
   };
 }
 
