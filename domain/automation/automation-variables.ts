@@ -52,14 +52,18 @@ export const automationVariables: Decider<null, AutomationVariableCommand, Autom
 
 const NUMBER = /^-?(0|[1-9]\d*)(\.\d+)?$/;
 
+/** Whether a number has all digits of its text. */
+const isExact = (text: string): boolean => text.includes('.') || Number.isSafeInteger(Number(text));
+
 /**
  * Value of an expanded text. The text keeps the type that the variable has, where the text can be read so. A new
- * variable gets the type of the text: a number, `true` or `false`, or any other text.
+ * variable gets the type of the text: a number that keeps its digits, `true` or `false`, or any other text.
  */
 export function variableValue(text: string, present: VariableType | undefined): VariableValue {
   const read = text.trim();
   if (present === 'text') return text;
-  if (present !== 'boolean' && NUMBER.test(read) && Number.isFinite(Number(read))) return Number(read);
+  const is_number = NUMBER.test(read) && Number.isFinite(Number(read));
+  if (is_number && (present === 'number' || (present === undefined && isExact(read)))) return Number(read);
   if (present !== 'number' && (read === 'true' || read === 'false')) return read === 'true';
   return text;
 }

@@ -299,6 +299,41 @@ test('values of a cause without a known person are sealed, too', async () => {
   expect(PERSONAL_START.cause({ account_id: 'a', subject: null })).toBe('automation-start:a');
 });
 
+test('ids and names of persons are stored sealed in variables, also those that read as numbers', async () => {
+  const names = ['user.id', 'user.name', 'event.raw.amount'];
+  const writes = names.map((name) => set(name.replaceAll('.', '_'), `{{${name}}}`));
+  const raw = { user_id: '4711', user_name: '4712', amount: '7' };
+  const emitted = await automations.make(chain(['trigger:event', { event_types: ['my:person'] }], ...writes));
+  const reported = await automations.make(chain(['trigger:message', { types: ['obs:person'] }], ...writes));
+  const { account_id, system_key } = server.credentials;
+  const { db } = server.database!;
+  const stored = () =>
+    db.query(
+      `select name, type, person, sealed is not null as is_sealed from automation_variables
+       where account_id = $1 and name = any($2) order by name`,
+      [account_id, names.map((name) => name.replaceAll('.', '_'))],
+    );
+  const sealed = { type: 'text', person: expect.any(String), is_sealed: true };
+  const expected = [
+    { name: 'event_raw_amount', type: 'number', person: null, is_sealed: false },
+    { name: 'user_id', ...sealed },
+    { name: 'user_name', ...sealed },
+  ];
+  expect((await owner.send('POST', '/v1/events/emit', { event_type: 'my:person', raw })).status).toBe(200);
+  expect(await automations.ended(emitted)).toMatchObject([{ status: 'succeeded' }]);
+  expect(await stored()).toEqual(expected);
+  await db.query('delete from automation_variables where account_id = $1', [account_id]);
+  const report = { account_id, event_type: 'obs:person', platform: 'obs', username: 'ada', raw };
+  const system = new ApiClient(server.base_url, system_key);
+  expect((await system.send('POST', '/v1/events/emit-bot', report)).status).toBe(200);
+  const [run] = await automations.ended(reported);
+  expect(run).toMatchObject({ status: 'succeeded' });
+  expect(await stored()).toEqual(expected);
+  expect(await db.query('select persons from automation_runs where id = $1', [run.id])).toEqual([
+    { persons: [expect.any(String)] },
+  ]);
+});
+
 const rowsOf = async (table: string, account_id: string) =>
   server.database!.db.query<{ status: string }>(`select * from ${table} where account_id = $1`, [account_id]);
 

@@ -21,6 +21,7 @@ test('a text keeps the type of its variable, and gives a new one its type', () =
   expect(variableValue('-0.5', 'number')).toBe(-0.5);
   expect(variableValue('5', 'text')).toBe('5');
   expect(variableValue('007', undefined)).toBe('007');
+  expect(variableValue('12345678901234567890', undefined)).toBe('12345678901234567890');
   expect(variableValue('true', undefined)).toBe(true);
   expect(variableValue('true', 'number')).toBe('true');
   expect(variableValue('__proto__', 'boolean')).toBe('__proto__');
@@ -69,9 +70,9 @@ describe('variables of runs', () => {
     const texts = createPersonalTexts(subject_keys);
     const account_id = randomUUID();
     const person = (await subject_keys.hashesOf(['twitch:1'])).get('twitch:1')!;
-    const about = { text: 'Ada\u0000', subject: 'twitch:1', person };
+    const about = { text: 'Ada\u0000', subject: 'twitch:1', person, is_identity: true };
     await set(account_id, 'last', await sealVariable(texts, { account_id, name: 'last' }, about));
-    const amount = { ...about, text: '7' };
+    const amount = { ...about, text: '7', is_identity: false };
     await set(account_id, 'amount', await sealVariable(texts, { account_id, name: 'amount' }, amount));
     const read = async () =>
       (await readVariables({ db: t.db, texts }, account_id)).map(({ name, value }) => [name, value]);

@@ -95,15 +95,17 @@ export interface PersonalValue extends SealedText {
   text: string;
   /** Keyed hash of the person, by which an erasure finds the row. */
   person: string;
+  /** The text is the id or the name of the person: it stays a text. */
+  is_identity: boolean;
 }
 
 /** Seals the text of a run for {@link setVariable}. `subject`: the person of the run's cause (`twitch:123`). */
 export async function sealVariable(
   texts: Pick<PersonalTexts, 'seal'>,
   variable: VariableOf,
-  { text, subject, person }: { text: string; subject: string; person: string },
+  { subject, ...value }: { subject: string } & Pick<PersonalValue, 'text' | 'person' | 'is_identity'>,
 ): Promise<PersonalValue> {
-  return { ...(await texts.seal(subject, text, contextOf(variable))), text, person };
+  return { ...(await texts.seal(subject, value.text, contextOf(variable))), ...value };
 }
 
 /** Error codes of a step that writes a variable. */
@@ -115,7 +117,8 @@ const WRITE = `update automation_variables set type = $3, value = $4, key_id = $
 
 /**
  * Writes a variable for a run, and creates a missing one. It belongs into the effect of the step's job, which happens
- * once over all tries. A personal text that reads as a number or boolean is stored as such, unsealed.
+ * once over all tries. A personal text that reads as a number or boolean is stored as such, unsealed, except for ids
+ * and names.
  */
 export async function setVariable(
   tx: Queryable,
@@ -128,7 +131,8 @@ export async function setVariable(
   if (!(await claimVariable(tx, variable))) return { error: 'TOO_MANY_VARIABLES' };
   const { account_id, name } = variable;
   const present = (await lockedRow(tx, variable))?.type ?? undefined;
-  const written = typeof text === 'string' ? variableValue(text, present) : (text as VariableValue);
+  const is_read = typeof text === 'string' && personal?.is_identity !== true;
+  const written = is_read ? variableValue(text, present) : (text as VariableValue);
   const type = variableType(written);
   const sealed = personal !== null && type === 'text' ? personal : null;
   const stored = sealed === null ? JSON.stringify(written) : null;

@@ -1,5 +1,7 @@
 import { numberOf } from '../../../domain/automation/nodes/comparisons';
+import type { RunCause } from '../../../domain/automation/automation-runs';
 import { templateNames } from '../../../domain/automation/templates/expand';
+import { eventValues } from '../../../domain/automation/templates/values';
 import type { Queryable } from '../../../engines/postgres/port';
 import { addToVariable, type PersonalValue, sealVariable, setVariable } from '../automations/variables';
 import { type Executor, expanded, failed, type Outcome, type StepTools, type StepWork } from './executor';
@@ -16,6 +18,13 @@ const writing = (write: (tx: Queryable) => Promise<Written>): Outcome => ({
   },
 });
 
+/** Whether a text is the id or the name of the person of the cause. */
+function isIdentity(text: string, { subject, author, event }: RunCause): boolean {
+  const user = event === null ? undefined : (eventValues(event).user as { name: string | null } | undefined);
+  const id = subject?.slice(subject.indexOf(':') + 1);
+  return [id, author?.id, author?.name, user?.name].includes(text.trim());
+}
+
 /** A text of values about the person of the cause is sealed. */
 async function storable(
   { account_id, cause, config }: StepWork,
@@ -26,7 +35,11 @@ async function storable(
   const { subject, person } = cause;
   if (typeof value !== 'string' || subject === null || person === null) return value;
   if (templateNames(config.value as string).length === 0) return value;
-  return sealVariable(texts, { account_id, name }, { text: value, subject, person });
+  return sealVariable(
+    texts,
+    { account_id, name },
+    { text: value, subject, person, is_identity: isIdentity(value, cause) },
+  );
 }
 
 export const writeVariable: Executor = {
