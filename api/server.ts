@@ -204,7 +204,7 @@ export async function createApi(deps: ApiDeps): Promise<Api> {
     const { method } = request;
     const route = request.routeOptions?.url ?? 'unmatched';
     const facts = { error, ...logFacts(request), method, route };
-    logFailure(failure, { route: `${method} ${route}`, facts }, 'a request failed');
+    logFailure(error, failure, { route: `${method} ${route}`, facts }, 'a request failed');
     if (failure.hidden) noteFailure(request);
     if (failure.retry_after_seconds !== undefined) void reply.header('retry-after', failure.retry_after_seconds);
     if (failure.status === 401) void reply.header('www-authenticate', challengeOf(request, failure.message));

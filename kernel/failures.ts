@@ -13,14 +13,20 @@ import { UnreadableEvent } from './upcasters';
  */
 export type FailureKind = 'conflict' | 'raced' | 'away' | 'refused' | 'data' | 'bug';
 
+const PURPOSES: Readonly<Record<string, string>> = { kafka: 'broker', kurrentdb: 'event_store' };
+
 /**
  * An engine did not do in time what it was asked, and may do it later: it is away, busy or changing its leader. Whether
  * it was done is unknown. Adapters say so of their own engine's errors; the front door answers 503 with `Retry-After`.
  */
 export class EngineUnavailable extends Error {
-  constructor(engine: string, cause: unknown) {
-    super(`${engine} is away: ${cause instanceof Error ? cause.message.split('\n')[0] : String(cause)}`, { cause });
+  /** By its purpose, as health names it. */
+  readonly engine: string;
+
+  constructor(product: string, cause: unknown) {
+    super(`${product} is away: ${cause instanceof Error ? cause.message.split('\n')[0] : String(cause)}`, { cause });
     this.name = 'EngineUnavailable';
+    this.engine = PURPOSES[product] ?? product;
   }
 }
 
@@ -77,6 +83,7 @@ export const isPassing = (error: unknown): boolean => ['conflict', 'away'].inclu
 export const isConflict = (error: unknown): boolean => failureKind(error) === 'conflict';
 
 const REDIS_NAMES = new Set([
+  'RedisAway',
   'ReplyError',
   'MaxRetriesPerRequestError',
   'AbortError',

@@ -21,7 +21,7 @@ export function createAnswers(logFailure: LogFailure): Answers {
     const failure = cause instanceof ApiError ? toFailure(cause) : ofGraphql(formatted, cause);
     if (failure.hidden && noteFailureOf(cause)) {
       const facts = { error: cause, path: formatted.path, ...logFactsOf(cause) };
-      logFailure(failure, { route: GRAPHQL, facts }, 'a GraphQL field failed');
+      logFailure(cause, failure, { route: GRAPHQL, facts }, 'a GraphQL field failed');
     }
     const locations = formatted.locations ?? (error instanceof GraphQLError ? locationsOf(error.nodes) : undefined);
     return {

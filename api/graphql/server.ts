@@ -131,7 +131,12 @@ export async function registerGraphql(
     },
     errorHandler: (error, request, reply) => {
       const failure = toFailure(error);
-      logFailure(failure, { route: GRAPHQL, facts: { error, ...logFacts(request) } }, 'a GraphQL request failed');
+      logFailure(
+        error,
+        failure,
+        { route: GRAPHQL, facts: { error, ...logFacts(request) } },
+        'a GraphQL request failed',
+      );
       if (failure.hidden) noteFailure(request);
       if (failure.retry_after_seconds !== undefined) void reply.header('retry-after', failure.retry_after_seconds);
       void reply.code(failure.status).header('content-type', JSON_TYPE).send(refusalText(error, failure));

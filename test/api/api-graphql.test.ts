@@ -251,7 +251,7 @@ test('the OpenAPI document names permission, feature, errors and schemas, and ev
 
 test('fields of one request that fail for a hidden cause are one line, each with its answer', () => {
   const lines: unknown[] = [];
-  const answers = createAnswers((_failure, { facts }) => lines.push(facts));
+  const answers = createAnswers((_error, _failure, { facts }) => lines.push(facts));
   const fieldOf = (context: RequestContext, name: string) => {
     const cause = new Error(`the cause of ${name}`);
     attachContext(cause, context);
