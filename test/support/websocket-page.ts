@@ -174,7 +174,7 @@ const LIMITS_TEXT = `## Limits
 | | |
 | --- | --- |
 | a message of a client | ${LIMITS.frame_bytes / 1024} KiB; larger is answered \`MESSAGE_TOO_LARGE\`, beyond ${LIMITS.payload_bytes / 1024} KiB it is not even read and the connection closed |
-| silence | ${seconds(LIMITS.silence_ms)}, then 4408. The server sends no Ping: send \`ping\`, or a Ping frame, which is answered by Pong |
+| silence | ${seconds(LIMITS.silence_ms)}, then 4408. The server sends no Ping: send \`ping\`, or a Ping frame, which is answered by Pong. While messages of a client wait unread, it gets Pongs that it did not ask for |
 | a client that does not read | ${LIMITS.queue_messages} messages or ${LIMITS.queue_bytes / 1024 / 1024} MiB wait for it. A burst is sent on from the history; a channel that stays behind is dropped with \`CHANNEL_DROPPED\`, a socket that takes nothing for ${seconds(LIMITS.stall_ms)} is closed with 4413 |
 | channels of a connection | ${LIMITS.subscriptions} |
 | a channel's name | ${LIMITS.channel_name} characters |

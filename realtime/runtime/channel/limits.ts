@@ -28,6 +28,10 @@ export const LIMITS = {
   channel_name: 200,
   /** Client messages that one session gets answered per second; the rest waits in its socket. */
   client_messages_per_second: 200,
+  /** Small messages that wait for their turn while the socket is still read. */
+  inbox_messages: 16,
+  /** A larger message that waits keeps its socket from being read. */
+  inbox_message_bytes: 1024,
   /** A bare `ping` costs no unit when the free one before it is this old: half of what the project's client waits. */
   free_ping_ms: 5_000,
   /** Units of a message that is refused for its form. */

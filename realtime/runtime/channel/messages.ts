@@ -30,7 +30,8 @@ export interface MessagesDeps {
 
 /**
  * Works on what clients send: one message of a session at a time, in order, and at most 200 a second. What is beyond
- * that waits here, no more than was read of the socket at once, and the socket is read again when it is its turn.
+ * that waits here, a few small messages or what was read of the socket at once, and the socket is read again when it is
+ * its turn.
  * Source: spec doc3 §4.1, "Client messages".
  */
 export class Messages {
@@ -42,8 +43,10 @@ export class Messages {
     if (!session.open) return;
     const message = data.length > LIMITS.frame_bytes ? null : is_binary ? NOT_TEXT : data.toString('utf8');
     if (!session.working && session.inbox === null && this.mayAnswer(session)) return this.handle(session, message);
-    (session.inbox ??= []).push(message);
-    session.ws.pause();
+    const inbox = (session.inbox ??= []);
+    inbox.push(message);
+    // A client that leaves is noticed at once while its socket is read.
+    if (inbox.length >= LIMITS.inbox_messages || data.length > LIMITS.inbox_message_bytes) session.ws.pause();
     if (!session.working) this.goOnLater(session);
   }
 
@@ -183,7 +186,6 @@ export class Messages {
     if (wait_ms === 0 || !session.open) return;
     if (session.refused_in_a_row > 0 && wait_ms > LIMITS.refused_wait_ms)
       return this.end(session, 'RATE_LIMIT_EXCEEDED');
-    session.ws.pause();
     await new Promise((resolve) => setTimeout(resolve, wait_ms).unref());
   }
 

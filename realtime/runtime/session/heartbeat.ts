@@ -34,8 +34,8 @@ export interface HeartbeatDeps {
   windows?: Windows | undefined;
 }
 
-/** A fifth of a beat: expiry and silence are seen within a second. */
-const TICKS_OF_A_BEAT = 5;
+/** Half a second: expiry and silence are seen within a second, and so is a client that left. */
+const TICKS_OF_A_BEAT = 10;
 /** Time that a stalled socket has for its close frame. */
 const CUT_MS = 2_000;
 /** Longer than an upgrade may take: what is revoked while a socket is being opened is found here. */
@@ -73,8 +73,9 @@ export class Heartbeat {
     this.watchBlocked(at);
     for (const session of this.deps.sessions.values()) {
       if (session.closing) continue;
-      // A client whose socket we do not read is not silent: what it says waits there.
-      if (session.ws.isPaused) session.last_seen = at;
+      // A client whose messages wait here or in its socket is not silent.
+      if (session.working || session.ws.isPaused) session.last_seen = at;
+      if (session.ws.isPaused) session.probe();
       if (session.caller.expires_at !== null && session.caller.expires_at <= now) {
         this.end(session, 'TOKEN_EXPIRED');
       } else if (at - session.last_seen >= this.windows.silence_ms) {
@@ -90,8 +91,7 @@ export class Heartbeat {
   }
 
   /**
-   * Sockets that did not take everything: slow ones lose channels, stuck ones are closed and, two ticks later,
-   * destroyed.
+   * Sockets that did not take everything: slow ones lose channels, stuck ones are closed and later destroyed.
    */
   private watchBlocked(now: number): void {
     for (const session of this.deps.hub.blocked) {

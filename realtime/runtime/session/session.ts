@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import { WebSocket } from 'ws';
 import type { Caller } from '../../../access/authentication/caller';
-import { textFrame } from '../delivery/frames';
+import { pongFrame, textFrame } from '../delivery/frames';
 import { CLOSE, LIMITS } from '../channel/limits';
 import { errorText, type SocketErrorCode } from '../channel/protocol';
 import type { Subscription } from '../channel/channel';
@@ -9,6 +9,7 @@ import { SendQueue, type Chunk } from './send-queue';
 import { kernelBacklog, write, writeAll } from '../delivery/socket-write';
 
 const EMPTY = Buffer.alloc(0);
+const UNASKED_PONG = pongFrame(EMPTY);
 const NONE: readonly Subscription[] = [];
 /** Bytes handed to the socket at once; more waits until they went. */
 const WRITE_BYTES = 256 * 1024;
@@ -198,6 +199,14 @@ export class Session {
       return this.cut();
     this.enqueue({ bytes, count: 0, channel: null, before: 0, transient: true });
     this.pump();
+  }
+
+  /**
+   * Writes a Pong that nobody asked for: the end of a connection that is not read shows at the second write after it.
+   * What a blocked socket has not taken yet shows it as well.
+   */
+  probe(): void {
+    if (this.nothing_waits && !this.blocked) this.sendFrame(UNASKED_PONG);
   }
 
   error(code: SocketErrorCode, channel?: string): void {

@@ -62,6 +62,29 @@ test.each([
   await limited.stop();
 });
 
+test.each<[string, number, (client: Client) => void]>([
+  ['cut off, with many messages unread', 2_000, ({ ws }) => ws.terminate()],
+  ['cut off, with large messages unread', 40, ({ ws }) => ws.terminate()],
+  ['closed, with some messages waiting', 5, ({ ws }) => ws.close()],
+])('an address has its sockets again within 2 s after they were %s, while they wait for units', async (_, n, leave) => {
+  let waiting = 0;
+  const pace = async () => {
+    waiting += 1;
+    return 20_000;
+  };
+  const limited = await realtimeNode(t, { slots: createLocalSlots(), counts: { ...UNCOUNTED, pace } });
+  const clients = await Promise.all(Array.from({ length: 20 }, () => Client.open(limited.url, null)));
+  const message = JSON.stringify({ type: 'unsubscribe', channel: n === 40 ? 'x'.repeat(60_000) : 'x:1' });
+  for (const { ws } of clients) for (let i = 0; i < n; i += 1) ws.send(message);
+  await promised(async () => waiting === 20 || undefined, 'all sockets wait', 30_000);
+  clients.forEach(leave);
+  const gone = async () => (limited.realtime.stats().sessions === 0 ? true : undefined);
+  expect(await promised(gone, 'the address has its sockets again', 2_000)).toBe(true);
+  const next = await Client.open(limited.url, null);
+  for (const client of [...clients, next]) client.end();
+  await limited.stop();
+});
+
 const ping = (client: Client) => client.send({ type: 'ping' });
 test.each([
   ['messages', ping, 600],
