@@ -21,8 +21,6 @@ interface Window {
   resets_at: number;
 }
 
-/** Most calls of a bot in a second. */
-const ALL_CALLS = 50;
 const NAME = /^[-_'\p{L}\p{N}]{1,32}$/u;
 const json = (status: number, body?: unknown, headers: Record<string, string> = {}): FakeAnswer =>
   body === undefined ? { status, headers } : { status, headers, body };
@@ -44,15 +42,11 @@ export class FakeDiscordRest {
   window_ms = 1_000;
   /** Calls beyond a limit that was announced. */
   exceeded = 0;
-  /** Calls beyond the limit of all calls of a bot. */
-  exceeded_global = 0;
   /** Names that it refuses besides malformed ones. */
   readonly refused_names = new Set<string>();
   /** Seconds for which every call is refused. */
   stopped_until = 0;
   private readonly windows = new Map<string, Window>();
-  /** Times of the calls of the last second. */
-  private recent: number[] = [];
   private last_id = 10n ** 18n;
 
   /** Answers a call of the bot; undefined for other paths. */
@@ -77,8 +71,6 @@ export class FakeDiscordRest {
 
   private limited(bucket: string, major: string): { status: number } | { headers: Record<string, string> } {
     const now = Date.now();
-    this.recent = [...this.recent.filter((at) => at > now - 1_000), now];
-    if (this.recent.length > ALL_CALLS) this.exceeded_global += 1;
     const key = `${bucket}:${major}`;
     const before = this.windows.get(key);
     const window = before && before.resets_at > now ? before : { used: 0, resets_at: now + this.window_ms };
