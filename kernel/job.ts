@@ -50,8 +50,8 @@ export interface JobDeclaration<Services = unknown, Payload = unknown> {
   readonly pauses?: Pauses;
   /** Account and destination of the call. A process runs at most four jobs of a lane at a time. Nothing personal. */
   lane?(payload: Payload): string;
-  /** The thing whose end cancels the job's waiting tries. Nothing personal. */
-  owner?(payload: Payload): string;
+  /** The thing whose end cancels the job's waiting tries; undefined for a payload without one. Nothing personal. */
+  owner?(payload: Payload): string | undefined;
   /** Whether the owner still wants the job; checked before each try. Without it, the job is cancelled. */
   isWanted?(payload: Payload, services: Services): Promise<boolean>;
   /** Milliseconds that one try may take. */

@@ -31,6 +31,7 @@ const NO_CHAT = {
     applicationId: noCall,
     registerCommands: noCall,
     acknowledge: noCall,
+    refuse: noCall,
     answerInteraction: noCall,
   },
   profile_breakers: createProfileBreakers(),

@@ -23,7 +23,7 @@ import { createYoutubeQuota } from '../../ingest/youtube/quota';
 import type { ChannelEmotes } from '../../services/chat/emotes';
 import type { Settings } from '../../kernel/settings/settings';
 import { createNowPlayingPublisher } from '../../realtime/control/music';
-import { isDiscordCommand } from '../../services/automation/discord-commands';
+import { isAnsweredInDiscord, isDiscordCommand } from '../../services/automation/discord-commands';
 import { createDiscordBuckets } from '../../services/discord/buckets';
 import { discordRest } from '../../vendors/discord/rest';
 import { discordGateway } from '../../vendors/discord/gateway';
@@ -132,7 +132,8 @@ function othersOf(
       shards,
       commands: createDiscordCommands({
         isCommand: (account_id, word) => isDiscordCommand(engines.projector_db, account_id, word),
-        onFailed: (err) => log.info({ err }, 'an interaction of Discord was not acknowledged'),
+        isAnswered: (of) => isAnsweredInDiscord(engines.projector_db, of),
+        onFailed: (err) => log.info({ err }, 'an interaction of Discord was not looked up or acknowledged'),
         rest: discordRest(http, settings.discord, createDiscordBuckets(engines.db)),
       }),
     }) as Adapter,

@@ -6,6 +6,8 @@ import { parsedJson } from '../../lib/json/paths';
 export const DISCORD_COMMAND = 'discord:command';
 /** Name of the job. */
 export const ANSWER_DISCORD_COMMAND = 'answer-discord-command';
+/** Answer of a slash command that has ended, within a cooldown, or of a stronger role. */
+export const NOT_NOW = 'You cannot use this command now.';
 
 /** Message in a server that names a command: the `raw` of its record. */
 const Use = z.object({

@@ -1,8 +1,14 @@
 import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
-import { DISCORD_COMMAND, type DiscordUseOfCommand, roleOfMember } from '../../domain/automation/discord-commands';
+import {
+  DISCORD_COMMAND,
+  type DiscordUseOfCommand,
+  NOT_NOW,
+  roleOfMember,
+} from '../../domain/automation/discord-commands';
 import { commandIn } from '../../domain/automation/expansion';
 import { TOPICS } from '../../domain/common/records';
+import { withTimeout } from '../../lib/async/signal';
 import { readTime } from '../../lib/time/vendor-times';
 import type { DiscordGuildRoles, DiscordRest } from '../../vendors/discord/port';
 import { eventTime } from '../runtime/parse/times';
@@ -12,6 +18,8 @@ import type { Outcome } from '../runtime/webhook/webhook';
 /** Milliseconds for which roles of a server are cached, and most servers with cached roles. */
 const ROLES_MS = 60_000;
 const MAX_GUILDS = 1_000;
+/** Milliseconds for the look-up of a slash command, of the 3 seconds in which Discord takes an answer. */
+const LOOKED_UP_MS = 1_000;
 
 const Message = z.object({
   id: z.string().min(1).max(100),
@@ -59,13 +67,20 @@ export type CommandUse = z.output<typeof CommandUse>;
 export interface DiscordCommandsDeps {
   /** Whether the word after `!` names a command of the account. */
   isCommand(account_id: string, word: string): Promise<boolean>;
-  rest: Pick<DiscordRest, 'roles' | 'acknowledge'>;
-  /** Reports an interaction that could not be acknowledged. */
+  /** Whether the word names a command that the account answers in the server; Discord may still show ended ones. */
+  isAnswered(of: { account_id: string; guild_id: string; word: string }): Promise<boolean>;
+  rest: Pick<DiscordRest, 'roles' | 'acknowledge' | 'refuse'>;
+  /** Reports an interaction that could not be looked up or acknowledged. */
   onFailed?(error: unknown): void;
 }
 
 /** Finds messages that name a command, with the role of their authors. */
-export function createDiscordCommands({ isCommand, rest, onFailed = () => undefined }: DiscordCommandsDeps) {
+export function createDiscordCommands({
+  isCommand,
+  isAnswered,
+  rest,
+  onFailed = () => undefined,
+}: DiscordCommandsDeps) {
   const cached = new LRUCache<string, DiscordGuildRoles>({ max: MAX_GUILDS, ttl: ROLES_MS });
 
   async function rolesOf(guild_id: string): Promise<DiscordGuildRoles> {
@@ -76,12 +91,28 @@ export function createDiscordCommands({ isCommand, rest, onFailed = () => undefi
     return roles;
   }
 
+  /** False when the command has ended. A use that cannot be looked up in time is decided later. */
+  const mayBeAnswered = (of: { account_id: string; guild_id: string; word: string }): Promise<boolean> =>
+    withTimeout(isAnswered(of), LOOKED_UP_MS, () => new Error('a slash command was not looked up in time')).catch(
+      (error: unknown) => {
+        onFailed(error);
+        return true;
+      },
+    );
+
   return {
-    /** The use of a slash command; acknowledges it at once, because Discord waits for 3 seconds only. */
-    async interactionOf(data: unknown): Promise<DiscordUseOfCommand | null> {
+    /**
+     * The use of a slash command; acknowledges it at once, because Discord waits for 3 seconds only. Null for a command
+     * that has ended: its use is answered here.
+     */
+    async interactionOf(account_id: string, data: unknown): Promise<DiscordUseOfCommand | null> {
       const { data: interaction } = Interaction.safeParse(data);
       if (interaction === undefined) return null;
       const { id, token, application_id, guild_id, channel_id, member, data: command } = interaction;
+      if (!(await mayBeAnswered({ account_id, guild_id, word: command.name }))) {
+        await rest.refuse({ id, token }, NOT_NOW).catch((error: unknown) => onFailed(error));
+        return null;
+      }
       // An interaction that is repeated was acknowledged before.
       await rest.acknowledge({ id, token }).catch((error: unknown) => onFailed(error));
       const { owner_id } = await rolesOf(guild_id).catch(() => NO_ROLES);

@@ -333,7 +333,7 @@ export class DiscordSession implements AdapterSession {
     const guild_id = keptId(member(data, 'guild_id'));
     const account_id = guild_id === null ? null : await this.deps.accountOf(guild_id);
     if (account_id === null) return null;
-    const command = await this.deps.commands.interactionOf(data);
+    const command = await this.deps.commands.interactionOf(account_id, data);
     return command && { account_id, command: { ...command } };
   }
 

@@ -1,16 +1,18 @@
-import { job } from '../../app/job';
+import { job, type JobTools } from '../../app/job';
 import { botCommandOwner } from '../../domain/automation/bot-commands';
-import { ANSWER_DISCORD_COMMAND, DISCORD_PERSONAL, UsedDiscordCommand } from '../../domain/automation/discord-commands';
+import {
+  ANSWER_DISCORD_COMMAND,
+  DISCORD_PERSONAL,
+  NOT_NOW,
+  UsedDiscordCommand,
+} from '../../domain/automation/discord-commands';
 import { MAX_POST_CHARACTERS } from '../../domain/connections/discord-posts';
 import { NotSent } from '../../kernel/job';
 import { DiscordLimited } from '../../vendors/discord/port';
-import { hasBotsInDiscord } from '../../services/automation/discord-commands';
 import { expandedText } from '../../services/automation/answer-text';
-import { effectiveCommand } from '../../services/automation/effective-commands';
+import { beforeCall } from '../../services/automation/called';
+import { commandInDiscord } from '../../services/automation/discord-commands';
 import { markUnknown } from '../../services/discord/posts';
-
-/** Answer of a slash command within a cooldown, or of a stronger role. */
-const NOT_NOW = 'You cannot use this command now.';
 
 /** Answer of a slash command that has no text: it starts an automation. */
 const DONE = 'Done.';
@@ -25,25 +27,18 @@ export const answerDiscordCommand = job({
   pauses: { first_ms: 1_000, most_ms: 5_000 },
   timeout_ms: 15_000,
   lane: ({ account_id }) => `${account_id}:discord`,
-  owner: ({ command_id }) => botCommandOwner(command_id),
-  async isWanted(used, { db }) {
-    if (used.platform_user_id === null || !(await hasBotsInDiscord(db, used))) return false;
-    const command = await effectiveCommand(db, used);
-    return command?.enabled === true && command.platforms.includes('discord');
-  },
+  // A slash command was acknowledged: it needs an answer after the end of its command, too.
+  owner: (used) => (isInteraction(used) ? undefined : botCommandOwner(used.command_id)),
+  isWanted: async (used, { db }) =>
+    used.platform_user_id !== null && (isInteraction(used) || (await commandInDiscord(db, used)) !== undefined),
   onUnknown: (used) => (tx) => markUnknown(tx, used),
   async run(used, _attempt, { db, texts, chats, log }) {
-    const { account_id, cause_id, guild_id, channel_id, message_id } = used;
-    const command = await effectiveCommand(db, used);
-    const { application_id, token, count } = used;
-    const use = { ...used, platform: 'discord', count: count ?? 0 } as const;
-    const response = command?.automation_id === null ? (command.response ?? '') : '';
-    const expanded = count === null ? NOT_NOW : await expandedText({ db, texts }, response, use, MAX_POST_CHARACTERS);
+    const { account_id, cause_id, guild_id, channel_id, message_id, application_id, token } = used;
     const interaction = application_id === null || token === null ? null : { application_id, token };
-    const text = expanded.trim() === '' && interaction !== null ? DONE : expanded;
-    if (text === '') return;
+    const text = await beforeCall(async () => (await answerOf(used, { db, texts })) || (interaction && DONE));
+    if (!text) return;
     const post = { account_id, cause_id, channel_id, text, reply_to: message_id, of_guild: guild_id, interaction };
-    const result = await chats.postDiscord(post);
+    const result = await beforeCall(() => chats.postDiscord(post));
     if (result.sent) return;
     if (result.passing) {
       const { retry_after_ms, error } = result;
@@ -52,3 +47,15 @@ export const answerDiscordCommand = job({
     log.info({ account_id, unknown: result.unknown }, 'a command was not answered in Discord');
   },
 });
+
+const isInteraction = ({ application_id }: UsedDiscordCommand): boolean => application_id !== null;
+
+/** Text of the answer; empty without one. */
+async function answerOf(used: UsedDiscordCommand, services: Pick<JobTools, 'db' | 'texts'>): Promise<string> {
+  const command = await commandInDiscord(services.db, used);
+  const { count } = used;
+  if (command === undefined || count === null) return isInteraction(used) ? NOT_NOW : '';
+  if (command.automation_id !== null) return '';
+  const use = { ...used, platform: 'discord', count } as const;
+  return expandedText(services, command.response ?? '', use, MAX_POST_CHARACTERS);
+}

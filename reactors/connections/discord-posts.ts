@@ -17,6 +17,7 @@ import {
 } from '../../domain/connections/discord-posts';
 import { NotSent } from '../../kernel/job';
 import { DiscordLimited } from '../../vendors/discord/port';
+import { beforeCall } from '../../services/automation/called';
 import { readChannelName } from '../../services/connections/channel-names';
 import { markUnknown } from '../../services/discord/posts';
 import { discordUse, type DiscordUse } from '../../services/discord/uses';
@@ -38,11 +39,14 @@ export const postDiscord = job({
   isWanted: async (post, { db }) => !isErased(post) && (await discordUse(db, post)) !== undefined,
   onUnknown: (post) => (tx) => markUnknown(tx, post),
   async run(post, _attempt, { db, texts, chats, log }) {
-    const use = await discordUse(db, post);
-    if (use === undefined) return;
     const { account_id, cause_id, feature } = post;
-    const text = await textOf({ db, texts }, post, use);
-    const result = await chats.postDiscord({ account_id, cause_id, channel_id: use.channel_id, text });
+    const result = await beforeCall(async () => {
+      const use = await discordUse(db, post);
+      if (use === undefined) return;
+      const text = await textOf({ db, texts }, post, use);
+      return chats.postDiscord({ account_id, cause_id, channel_id: use.channel_id, text });
+    });
+    if (result === undefined) return;
     if (result.sent) return;
     if (result.passing) {
       const { retry_after_ms, error } = result;

@@ -343,6 +343,47 @@ describe('commands', () => {
     expect(discord.rest.acknowledged.map(({ type }) => type)).toEqual([5, 5, 5]);
   });
 
+  test('a slash command that has ended is answered at once', async () => {
+    const { id } = (await make({ name: 'ended', response: 'no' })).body.data;
+    await owner.send('PATCH', `/v1/bot-commands/${id}`, { enabled: false });
+    use('ended', 'token-disabled');
+    expect(await answerTo('token-disabled')).toEqual(['You cannot use this command now.']);
+    await owner.send('DELETE', `/v1/bot-commands/${id}`, undefined);
+    use('ended', 'token-deleted');
+    expect(await answerTo('token-deleted')).toEqual(['You cannot use this command now.']);
+    const types = discord.rest.acknowledged.filter(({ token }) => token.endsWith('ed')).map(({ type }) => type);
+    expect(types).toEqual([4, 4]);
+  });
+
+  test.each([
+    ['disabled', (path: string) => owner.send('PATCH', path, { enabled: false })],
+    ['deleted', (path: string) => owner.send('DELETE', path, undefined)],
+  ])('waiting answers of a %s command: no text of it is sent, and interactions end', async (end, endCommand) => {
+    const { db } = server.database!;
+    const waiting = () =>
+      db.query<{ owned: boolean }>(
+        `select j.flags ? 'owner' as owned from graphile_worker._private_jobs j
+         join graphile_worker._private_tasks t on t.id = j.task_id
+         where t.identifier = 'answer-discord-command' and j.run_at > now() + interval '5 seconds' and j.attempts > 0`,
+      );
+    const { id } = (await make({ name: `late-${end}`, response: 'late' })).body.data;
+    const before = answers().length;
+    const token = `token-waits-${end}`;
+    const [post, answer] = ['/api/v10/channels/15/messages', `/api/v10/webhooks/4242/${token}/messages/@original`];
+    for (const path of [post, answer])
+      discord.fail({ path, status: 429, body: { message: 'You are being rate limited.', retry_after: 15 } });
+    write(`!late-${end}`);
+    use(`late-${end}`, token);
+    await eventually(async () => ((await waiting()).length === 2 ? true : undefined), 'both answers to wait');
+    expect((await endCommand(`/v1/bot-commands/${id}`)).status).toBeLessThan(300);
+    await eventually(async () => ((await waiting()).length === 1 ? true : undefined), 'the answer to be cancelled');
+    expect(await waiting()).toEqual([{ owned: false }]);
+    await db.query(`update graphile_worker._private_jobs set run_at = now() where run_at > now() and attempts > 0`);
+    await db.query(`update discord_buckets set resets_at = now()`);
+    expect(await answerTo(token)).toEqual(['You cannot use this command now.']);
+    expect([answers().length, discord.asked(answer)]).toEqual([before, 2]);
+  });
+
   test('a command starts its automation once for a message or an interaction, which is answered', async () => {
     const { id } = (await owner.send('POST', '/v1/automations', { name: 'One', enabled: true })).body.data;
     const nodes = [{ id: randomUUID(), type: 'trigger:bot_command', config: {} }];

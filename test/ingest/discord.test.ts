@@ -31,10 +31,12 @@ let shards = 1;
 let lookups_fail = false;
 /** Number of look-ups that fail. */
 let failing_lookups = 0;
+let slash_fails = false;
 let roles_fail = false;
 /** Resolves when names of commands can be looked up. */
 let named: Promise<unknown> = Promise.resolve();
 const acknowledged: string[] = [];
+const refused: string[] = [];
 /** Whose a guild is, is not known before. */
 let known: Promise<unknown> = Promise.resolve();
 const adapter = createDiscordAdapter({
@@ -53,7 +55,12 @@ const adapter = createDiscordAdapter({
       await named;
       return word === 'hug';
     },
+    async isAnswered({ word }) {
+      if (slash_fails) throw new Error('the database is away');
+      return word === 'hug';
+    },
     rest: {
+      refuse: async ({ token }) => void refused.push(token),
       acknowledge: async ({ token }) => void acknowledged.push(token),
       async roles() {
         if (roles_fail) throw new Error('Discord is away');
@@ -168,6 +175,24 @@ test('an interaction is acknowledged before earlier events are stored, and is st
   await stored(link, 2);
   const messages = link.records.map(({ raw }) => JSON.parse(raw).message_id as string);
   expect(messages).toEqual(['1400000000000000005', '1400000000000000006']);
+});
+
+test('a slash command that has ended is refused at once and not stored; one that cannot be looked up is', async () => {
+  const { link } = await opened();
+  const user = { id: '701', username: 'ada', global_name: null };
+  const use = (id: string, token: string, name: string) =>
+    vendor.say('INTERACTION_CREATE', {
+      ...{ id, type: 2, token, application_id: '4242', data: { name }, member: { user, permissions: '0' } },
+      ...{ channel_id: '15', guild_id: GUILD },
+    });
+  use('1400000000000000007', 'ended', 'gone');
+  await until(() => refused.includes('ended'));
+  slash_fails = true;
+  use('1400000000000000008', 'unsure', 'gone');
+  await stored(link, 1);
+  slash_fails = false;
+  expect(link.records.map(({ raw }) => JSON.parse(raw).message_id as string)).toEqual(['1400000000000000008']);
+  expect([acknowledged.includes('ended'), acknowledged.includes('unsure')]).toEqual([false, true]);
 });
 
 test('an update without the time of a boost keeps what is known, and null ends the boost', async () => {

@@ -21,6 +21,8 @@ interface Window {
   resets_at: number;
 }
 
+/** Type of an answer with a message. */
+const WITH_MESSAGE = 4;
 const NAME = /^[-_'\p{L}\p{N}]{1,32}$/u;
 const json = (status: number, body?: unknown, headers: Record<string, string> = {}): FakeAnswer =>
   body === undefined ? { status, headers } : { status, headers, body };
@@ -54,7 +56,7 @@ export class FakeDiscordRest {
     const { method, path } = call;
     const at = `${method} ${path.replace('/api/v10', '')}`;
     const [, interaction, token] = /^POST \/interactions\/(\d+)\/([^/]+)\/callback$/.exec(at) ?? [];
-    if (token !== undefined) return this.acknowledge(interaction!, token, JSON.parse(call.body).type as number);
+    if (token !== undefined) return this.acknowledge(interaction!, token, JSON.parse(call.body));
     const [, of] = /^PATCH \/webhooks\/\d+\/([^/]+)\/messages\/@original$/.exec(at) ?? [];
     if (of !== undefined) return this.followUp(of, JSON.parse(call.body).content as string);
     const route = ROUTES.find(({ pattern }) => pattern.test(at));
@@ -143,10 +145,15 @@ export class FakeDiscordRest {
     return { status: 200, body: commands };
   }
 
-  private acknowledge(id: string, token: string, type: number): FakeAnswer {
+  private acknowledge(
+    id: string,
+    token: string,
+    { type, data }: { type: number; data?: { content: string; flags: number } },
+  ): FakeAnswer {
     if (this.acknowledged.some((one) => one.id === id))
       return json(400, { message: 'Interaction has already been acknowledged.', code: 40060 });
     this.acknowledged.push({ id, token, type });
+    if (type === WITH_MESSAGE) this.answers.set(token, [data!.content]);
     return json(204);
   }
 

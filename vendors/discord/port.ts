@@ -118,6 +118,8 @@ export interface DiscordRest {
   registerCommands(application_id: string, guild_id: string, commands: readonly SlashCommand[]): Promise<void>;
   /** Acknowledges an interaction, so that it can be answered later. */
   acknowledge(interaction: { id: string; token: string }): Promise<void>;
+  /** Answers an interaction in place of acknowledging it; only its user sees the text. */
+  refuse(interaction: { id: string; token: string }, text: string): Promise<void>;
   /** Answers an acknowledged interaction. */
   answerInteraction(application_id: string, token: string, text: string): Promise<void>;
 }

@@ -16,8 +16,11 @@ const LIMITED_MS = 5_000;
 const MAX_NUMBER = 86_400_000;
 /** Types of channels with text: ordinary ones, and those of announcements. */
 const TEXT_CHANNELS: ReadonlySet<number> = new Set([0, 5]);
-/** Deferred answer with a message. */
+/** Answer with a message, at once or deferred. */
+const MESSAGE = 4;
 const DEFERRED = 5;
+/** Flag of a message that only the user of an interaction sees. */
+const EPHEMERAL = 1 << 6;
 /** Commands of the kind that is typed. */
 const CHAT_INPUT = 1;
 /** A parameter that is text. */
@@ -145,9 +148,12 @@ export function discordRest(
         })),
       });
     },
-    async acknowledge({ id, token }) {
-      const path = `/interactions/${encodeURIComponent(id)}/${encodeURIComponent(token)}/callback`;
-      await call({ method: 'POST', path, route: null, json: { type: DEFERRED } });
+    async acknowledge(interaction) {
+      await call({ method: 'POST', path: callbackOf(interaction), route: null, json: { type: DEFERRED } });
+    },
+    async refuse(interaction, text) {
+      const data = { content: text, flags: EPHEMERAL, allowed_mentions: { parse: [] } };
+      await call({ method: 'POST', path: callbackOf(interaction), route: null, json: { type: MESSAGE, data } });
     },
     async answerInteraction(of_application, token, text) {
       const [application, of] = [of_application, token].map(encodeURIComponent);
@@ -157,6 +163,9 @@ export function discordRest(
     },
   };
 }
+
+const callbackOf = ({ id, token }: { id: string; token: string }): string =>
+  `/interactions/${encodeURIComponent(id)}/${encodeURIComponent(token)}/callback`;
 
 /** Waits for a call of the bucket and for its turn. @throws DiscordLimited when the wait is too long */
 async function takeCall(buckets: DiscordBuckets, route: DiscordRoute): Promise<TakenCall> {
