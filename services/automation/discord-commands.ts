@@ -56,10 +56,7 @@ async function commandNamed(
 const BOTS = 'feature:bots';
 
 /** Whether the account's bot is in the server, and its plan has bots. */
-async function hasBotsInDiscord(
-  db: Pick<Queryable, 'query'>,
-  { account_id, guild_id }: InServer,
-): Promise<boolean> {
+async function hasBotsInDiscord(db: Pick<Queryable, 'query'>, { account_id, guild_id }: InServer): Promise<boolean> {
   const rows = await db.query(
     `select 1 as one from bot_connections b where b.account_id = $1 and b.platform = 'discord'
        and b.platform_user_id = $2`,
