@@ -336,6 +336,18 @@ describe('bodies', () => {
     end();
   });
 
+  test('of a query, which no route reads, are thrown away where there is no room', async () => {
+    const end = hold();
+    const others = await four(begun() + body);
+    await works(4);
+    others.push(await deaf(api.url, begun() + body.slice(0, 4 * MiB - 4 * BODY - 1_000)));
+    const reader = await deaf(api.url, head('GET /v1/waits', `content-length: ${BODY}\r\n`) + body);
+    await free();
+    end();
+    expect(await answerOf(reader)).toMatchObject({ status: 200 });
+    for (const socket of others) socket.destroy();
+  });
+
   test('of requests that wait for their turn on a connection take no room', async () => {
     const end = hold();
     const queued = await four(head('GET /v1/waits') + begun() + body);

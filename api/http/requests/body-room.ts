@@ -69,6 +69,8 @@ export function boundBodies(app: FastifyInstance, limits: BodyLimits): void {
         next(null, chunk);
       },
     });
+    // A parser reads the refusal; without one, as of a query, an error without a listener would end the process.
+    counted.on('error', () => undefined);
     onAnswerEnd(reply, () => {
       ended = true;
       add(network, sender, -held);
