@@ -88,7 +88,7 @@ export function upkeep(parts: UpkeepParts): JobDeclaration[] {
     every(HOUR_MS, 'discord-posts', () => sweepDiscordPosts(db)),
     every(DAY_MS, 'discord-buckets', () => sweepDiscordBuckets(db)),
     every(MINUTE_MS, 'dropped-automation-runs', () => reportDropped(db, writeOutbox)),
-    every(HOUR_MS, 'automation-runs', () => sweepRuns(db)),
+    every(HOUR_MS, 'automation-runs', (signal) => sweepRuns(db, signal)),
     every(HOUR_MS, 'chat-identities', (signal) => keepIdentities({ db, secrets }, signal)),
     every(HOUR_MS, 'profile-cooldowns', () => sweepRefreshes(db)),
     every(HOUR_MS, 'ingest-dead-letters', () => trimParkedWebhooks(db)),

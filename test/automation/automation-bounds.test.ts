@@ -5,6 +5,7 @@ import { admit } from '../../services/automation/runs/admission';
 import { writeOutbox } from '../../projections/runtime/outbox/outbox';
 import { endStep, type FollowUps } from '../../services/automation/runs/progress';
 import { reportDropped } from '../../services/automation/runs/dropped';
+import { sweepRuns } from '../../services/automation/runs/retention';
 import { type TestDatabase, testDatabase } from '../support/database';
 
 let t: TestDatabase;
@@ -101,4 +102,24 @@ test('a run fails beyond 1,000 steps', async () => {
     account_id,
   ]);
   expect(runs).toEqual([{ status: 'failed', error: 'too_many_steps', step_count: expect.any(Number) }]);
+});
+
+test('all runs of more than 30 days are deleted in one pass, however many, and no other', async () => {
+  const account_id = randomUUID();
+  const insert = (status: string, days: number, count: number) =>
+    t.db.query(
+      `insert into automation_runs (id, account_id, automation_id, start_key, admitted, status, trigger, node_ids, depth,
+         second_run, graph, persons, window_ms, expires_at, created_at)
+       select gen_random_uuid(), $1, $1, gen_random_uuid(), true, $2, 'trigger:manual', '{}', 0, 'parallel', '{}', '{}', 0,
+         now(), now() - make_interval(days => $3) from generate_series(1, $4)`,
+      [account_id, status, days, count],
+    );
+  await insert('succeeded', 31, 10_001);
+  await insert('succeeded', 29, 1);
+  await insert('waiting', 31, 1);
+  expect(await sweepRuns(t.db)).toBe(10_001);
+  expect(await counted(account_id)).toEqual([
+    { status: 'succeeded', count: 1 },
+    { status: 'waiting', count: 1 },
+  ]);
 });
