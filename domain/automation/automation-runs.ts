@@ -24,6 +24,8 @@ export const RUNS_A_MINUTE = 600;
 export const MAX_QUEUE = 100;
 /** Steps of a run. */
 export const MAX_STEPS = 1_000;
+/** Characters of all values that a step fills in. */
+export const MAX_INPUT = 256 * 1024;
 /** Depth of causes that starts nothing. */
 export const MAX_DEPTH = 8;
 /** Days for which runs are kept. */

@@ -86,13 +86,14 @@ async function carryOut(payload: StepPayload, tools: JobTools): Promise<Effect |
   const executor = EXECUTORS.get(step.type);
   if (node === undefined || executor === undefined)
     return ending({ ...LOST, status: 'failed', error: 'not_available' });
-  const { expand, unknownNames } = await templatesOf(tools, run, cause, node.config);
+  const { expand, inputOf, unknownNames } = await templatesOf(tools, run, cause, node.config);
   const work: StepWork = {
     ...{ account_id, automation_id: run.automation_id, run_id, step_id, node_id: node.id, depth: run.depth },
     ...{ persons: run.persons, permissions: run.permissions },
     ...{ event_id: run.event_id, cause, config: node.config, expand, expires_ms: step.expires_ms },
   };
-  const input = executor.input(work);
+  const input = inputOf(() => executor.input(work));
+  if (input === null) return ending({ ...LOST, status: 'failed', error: 'input_too_large' });
   const unknown_names = unknownNames();
   const noted = unknown_names.length === 0 ? input : { ...input, unknown_names };
   const sealed = await sealInput(texts, { account_id, subject: cause.subject, step_id, input: noted });

@@ -105,6 +105,20 @@ test('a run by hand reads no group beyond its caller', async () => {
   expect((await narrow.get(`${PATH}/${id}/runs`)).status).toBe(403);
 });
 
+test('a dry run ends when its steps have shown 4 MiB of values', async () => {
+  const message = '{{event.raw.text}}'.repeat(100);
+  const emit = ['action:emit_event', { event_type: 'my:round', raw: { message } }] as const;
+  const graph = chain(['trigger:event', { event_types: ['my:dry'] }], ['action:wait', { seconds: 60 }], emit);
+  const [, wait, event] = graph.nodes;
+  const { id } = (await owner.send('POST', PATH, { name: 'Round' })).body.data;
+  const edges = [...graph.edges, { from: event!.id, to: wait!.id }];
+  await owner.send('PUT', `${PATH}/${id}/graph`, { revision: 0, nodes: graph.nodes, edges });
+  const sent = { event_type: 'my:dry', raw: { text: 'x'.repeat(2_000) } };
+  const event_id = (await owner.send('POST', '/v1/events/emit', sent)).body.event.id;
+  const { data } = (await dry(id, { event_id })).body;
+  expect([data.status, data.steps.length]).toEqual(['failed', 1 + 2 * 21]);
+});
+
 test('a dry run ends after 1,000 steps, and at a node that an import has left incomplete', async () => {
   const graph = chain(MANUAL, ['action:wait', { seconds: 60 }], say('Again'));
   const [, wait, line] = graph.nodes;

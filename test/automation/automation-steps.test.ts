@@ -173,6 +173,30 @@ test('a step sends a signed webhook once, with values encoded for their place', 
   expect(receiver.received).toHaveLength(2);
 });
 
+test('a step whose values are too long fails before it does anything, in a dry run as well', async () => {
+  const message = '{{event.raw.text}}'.repeat(100);
+  const raw = { text: message };
+  const emit = ['action:emit_event', { event_type: 'my:longer', raw }] as const;
+  const on = (type: string) => ['trigger:event', { event_types: [type] }] as const;
+  const id = await automations.make(chain(on('my:long'), emit));
+  const next = await automations.make(chain(on('my:longer'), emit));
+  const sent = { event_type: 'my:long', raw: { text: 'x'.repeat(4_000) } };
+  const event_id = (await owner.send('POST', '/v1/events/emit', sent)).body.event.id;
+  const failed = { status: 'failed', error: 'input_too_large' };
+  expect(await automations.ended(id)).toMatchObject([failed]);
+  expect(await automations.runsOf(next)).toEqual([]);
+  const dry = (await owner.send('POST', `/v1/automations/${id}/dry-run`, { event_id })).body.data;
+  expect(dry).toMatchObject({ status: 'failed', steps: [{}, { ...failed, input: null, output: null }] });
+  // Values within the bound are sent.
+  const short = (await owner.send('POST', '/v1/events/emit', { ...sent, raw: { text: 'x'.repeat(400) } })).body.event
+    .id;
+  const [run] = await automations.ended(next);
+  expect(run).toMatchObject({ depth: 1, ...failed });
+  expect((await automations.ended(id, 2)).find(({ event_id: of }) => of === short)).toMatchObject({
+    status: 'succeeded',
+  });
+});
+
 test('a step posts into a channel of the own Discord server alone', async () => {
   const post = (channel_id: string, message = 'News {{var.x}}@everyone') =>
     ['action:send_discord_message', { channel_id, message }] as const;

@@ -25,6 +25,9 @@ export interface DryRun {
   permissions: readonly string[];
 }
 
+/** Characters of all inputs that a dry run shows. */
+const MAX_SHOWN = 4 * 1024 * 1024;
+
 type Services = Parameters<typeof templatesOf>[0];
 
 /** Walks through a graph as a run does, without waits; nothing is changed, sent or stored. */
@@ -33,15 +36,17 @@ export async function dryRun(services: Services, dry: DryRun): Promise<{ status:
   const nodes = new Map(graph.nodes.map((node) => [node.id, node]));
   const stepOf = stepsIn(services, dry);
   const steps: DryStep[] = [];
+  let shown = 0;
   const open: { node: GraphNode; is_begin: boolean }[] = triggers.map((id) => ({
     node: nodes.get(id)!,
     is_begin: true,
   }));
   for (let at = 0; at < open.length; at += 1) {
     const { node, is_begin } = open[at]!;
-    if (steps.length >= MAX_STEPS) return { status: 'failed', steps };
+    if (steps.length >= MAX_STEPS || shown > MAX_SHOWN) return { status: 'failed', steps };
     const step = is_begin ? begun(node) : await stepOf(node);
     steps.push(step);
+    shown += JSON.stringify(step.input).length;
     const after = graph.edges.filter(({ from, output }) => from === node.id && output === (step.output ?? 'failed'));
     if (step.status !== 'succeeded' && after.length === 0) return { status: step.status, steps };
     open.push(...after.map(({ to }) => ({ node: nodes.get(to)!, is_begin: false })));
@@ -69,7 +74,8 @@ function stepsIn(services: Services, dry: DryRun): (node: GraphNode) => Promise<
       ...{ account_id, automation_id, run_id: automation_id, step_id: node_id, node_id, depth: 0, persons: [] },
       ...{ permissions, event_id, cause, config, expand: known.expand, expires_ms: Number.POSITIVE_INFINITY },
     };
-    const input = executor.input(work);
+    const input = known.inputOf(() => executor.input(work));
+    if (input === null) return { ...of, status: 'failed', output: null, input: null, error: 'input_too_large' };
     const unknown_names = known.unknownNames();
     const shown = unknown_names.length === 0 ? input : { ...input, unknown_names };
     const outcome = await dryOutcome(type, work, input, services.db);

@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto';
 import type { JobTools } from '../../../app/job';
 import { asPlainText, expandTemplate } from '../../../domain/automation/templates/expand';
-import { NO_CAUSE, RUN_DAYS, RunCause, type RunStart } from '../../../domain/automation/automation-runs';
+import { MAX_INPUT, NO_CAUSE, RUN_DAYS, RunCause, type RunStart } from '../../../domain/automation/automation-runs';
 import type { Queryable } from '../../../engines/postgres/port';
 import type { PersonalTexts } from '../../../privacy/subject-keys/port';
 import { accountFlags } from '../account-flags';
@@ -98,10 +98,15 @@ export const openInput = (
 
 /** Templates of a step. */
 export interface StepTemplates {
+  /** @throws InputTooLarge beyond {@link MAX_INPUT} characters of values since the last {@link inputOf} began */
   expand: Expand;
+  /** Result of `read`, which expands; null where the values are too long. */
+  inputOf<Input>(read: () => Input): Input | null;
   /** Names without a value that the expanded templates had, each once. */
   unknownNames(): string[];
 }
+
+class InputTooLarge extends Error {}
 
 /** Expands the templates of a config; filtered words in values are masked. */
 export async function templatesOf(
@@ -118,10 +123,25 @@ export async function templatesOf(
   );
   const mask = await maskOf(services.db, run.account_id);
   const names = new Set<string>();
+  let characters = 0;
+  const counted = (value: string): string => {
+    characters += value.length;
+    if (characters > MAX_INPUT) throw new InputTooLarge();
+    return value;
+  };
   return {
     unknownNames: () => [...names],
+    inputOf(read) {
+      characters = 0;
+      try {
+        return read();
+      } catch (error) {
+        if (error instanceof InputTooLarge) return null;
+        throw error;
+      }
+    },
     expand(template, encode = asPlainText) {
-      const { text, unknown } = expandTemplate(template, values, (value) => encode(mask(value)), randomInt);
+      const { text, unknown } = expandTemplate(template, values, (value) => counted(encode(mask(value))), randomInt);
       for (const name of unknown) names.add(name);
       return text;
     },
