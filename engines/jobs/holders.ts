@@ -28,12 +28,16 @@ export async function unregister(db: Database, pool: string): Promise<void> {
 
 const DIED = 'the process that ran it died';
 
-/** Unlocks jobs whose try has an unknown outcome; those that park are parked, those that end are marked. */
+/**
+ * Unlocks jobs whose try has an unknown outcome; those that park are parked, those that end are marked and keep a try,
+ * in which they end.
+ */
 async function release(tx: Queryable, where: string, values: readonly unknown[]): Promise<number> {
   const released = await tx.query(
     `update ${JOBS} set locked_at = null, locked_by = null, updated_at = now(),
        last_error = case when flags ? '${PARKS}' then '${UNKNOWN}${DIED}' else '${DIED}' end,
-       attempts = case when flags ? '${PARKS}' then max_attempts else attempts end,
+       attempts = case when flags ? '${PARKS}' then max_attempts
+         when flags ? '${ENDS}' then least(attempts, max_attempts - 1) else attempts end,
        flags = case when flags ? '${ENDS}' then flags || '{"${INTERRUPTED}": true}' else flags end
      where ${where} returning 1 as one`,
     values,

@@ -106,7 +106,10 @@ export interface JobQueue {
   enqueue(tx: Queryable, jobs: readonly NewJob[]): Promise<number>;
   /** To be called after the commit. */
   wake(): void;
-  /** Deletes the jobs of an owner that do not run. Returns their number. */
+  /**
+   * Deletes the jobs of an owner that do not run, but for those of which a try was cut off: these end with their own
+   * effect. Returns their number.
+   */
   cancel(tx: Queryable, owner: string): Promise<number>;
   /** Runs jobs until stopped. Jobs of a dead process are released within 60 s, of a live one never. */
   work(options: WorkOptions): Promise<JobWorkers>;

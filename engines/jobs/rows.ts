@@ -1,5 +1,5 @@
 import type { Queryable } from '../postgres/port';
-import { flagsText, OWNER } from './flags';
+import { flagsText, INTERRUPTED, OWNER } from './flags';
 import { JOB_SCHEMA } from './names';
 import type { JobQueue, JobState, NewJob, StoredJob } from './port';
 
@@ -102,7 +102,9 @@ export async function drop(db: Queryable, ids: readonly number[]): Promise<numbe
 
 export async function cancel(tx: Queryable, owner: string): Promise<number> {
   const cancelled = await tx.query(
-    `delete from ${JOBS} where flags ? '${OWNER}' and flags->>'${OWNER}' = $1 and locked_at is null returning 1 as one`,
+    `delete from ${JOBS}
+     where flags ? '${OWNER}' and flags->>'${OWNER}' = $1 and locked_at is null and not flags ? '${INTERRUPTED}'
+     returning 1 as one`,
     [owner],
   );
   return cancelled.length;

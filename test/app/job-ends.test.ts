@@ -137,17 +137,42 @@ describe('a job that ends after an unknown outcome', () => {
     expect([checks > 1, calls, await effects()]).toEqual([true, 1, ['done a']]);
   });
 
-  test('is not repeated when its process died, even after its time', async () => {
+  test.each([
+    ['its first try', '1'],
+    ['its last try', 'max_attempts'],
+  ])('is not repeated when its process died in %s, even after its time', async (_case, attempts) => {
     let calls = 0;
     const one = asking(async () => void (calls += 1));
     const on = await node([one], { start: false });
     await enqueue(on, one, 'a', { expires_at: from_now(-1) });
     await t.db.query(
-      `update graphile_worker._private_jobs set locked_by = 'dead', locked_at = now() - interval '1 minute', attempts = 1`,
+      `update graphile_worker._private_jobs
+       set locked_by = 'dead', locked_at = now() - interval '1 minute', attempts = ${attempts}`,
     );
     on.running = await on.jobs.start();
     await none(on);
     expect([calls, await effects()]).toEqual([0, ['unknown a']]);
+    await on.running.stop();
+  });
+
+  test('stores the outcome of a cut try when its owner ended meanwhile', async () => {
+    const one = called({
+      name: 'asking',
+      after_unknown: 'end',
+      owner: () => 'command',
+      run: async () => undefined,
+      onUnknown: ({ name }) => note(`unknown ${name}`),
+    });
+    const on = await node([one], { start: false });
+    for (const name of ['cut', 'waiting']) await enqueue(on, one, name);
+    await t.db.query(
+      `update graphile_worker._private_jobs set attempts = 1, flags = flags || '{"interrupted": true}'
+       where key = 'asking/cut'`,
+    );
+    expect(await on.db.transaction((tx) => on.jobs.cancel(tx, 'command'))).toBe(1);
+    on.running = await on.jobs.start();
+    await none(on);
+    expect(await effects()).toEqual(['unknown cut']);
     await on.running.stop();
   });
 });
