@@ -187,9 +187,11 @@ export const updateBotCommand = command({
   errors: { ...NOT_FOUND, ...GLOBAL_COMMAND, ...ANSWERS, ...NAMES },
   async run({ input: { id, ...input }, caller: { account_id }, act, refuse }, services) {
     const stored = await stateOf(services, id);
+    const refusal = ownedBy(account_id, refuse);
+    const refused = refusal(stored);
+    if (refused) throw refused;
     const update = { type: 'bot_command:update', changes: changesOf(input, stored) } as const;
     const missing = await missingNewAutomation(services, stored, update.changes);
-    const refusal = ownedBy(account_id, refuse);
     const options = named((state) => refusal(state) || missing);
     const { state } = await act(botCommand, botCommandStream(id), update, options);
     return (await botCommandOf(services.db, account_id, id)) ?? shown(state);

@@ -96,6 +96,11 @@ describe('commands', () => {
     expect((await stranger.get(PATH)).body._meta.total).toBe(0);
     expect((await stranger.get(`${PATH}/${id}`)).status).toBe(404);
     expect((await stranger.send('PATCH', `${PATH}/${id}`, { name: 'x' })).status).toBe(404);
+    const started = (await owner.send('POST', '/v1/automations', { name: 'By command' })).body.data;
+    const starting = await make({ name: 'start', response_type: 'automation', automation_id: started.id });
+    const foreign = await stranger.send('PATCH', `${PATH}/${starting.body.id}`, { automation_id: 'no id' });
+    expect([starting.status, foreign.status, await remove(`${PATH}/${starting.body.id}`)]).toEqual([201, 404, 204]);
+    await remove(`/v1/automations/${started.id}`);
     expect([await remove(`${PATH}/${id}`, stranger), await remove(`${PATH}/${id}`)]).toEqual([404, 204]);
     expect(await remove(`${PATH}/${id}`)).toBe(404);
   });
