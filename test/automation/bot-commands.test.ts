@@ -404,6 +404,9 @@ describe('lines of a chat', () => {
     expect((await allow(false)).body.data).toMatchObject({ custom_bot_allowed: false });
     expect(await start('bot')).toMatchObject({ status: 403, body: { error: 'FEATURE_DISABLED' } });
     expect((await start('bot', 'discord')).status).toBe(200);
+    const shown = async () =>
+      (await owner.get('/v1/bot-status')).body.data.find((one: { platform: string }) => one.platform === 'kick').bot;
+    expect(await shown()).toBe('none');
     await say('!who');
     await untilRead();
     const begun = await start('system_bot');
@@ -413,7 +416,7 @@ describe('lines of a chat', () => {
     await say('!who', { user_id: 556 });
     await say('!who', { user_id: 43 });
     expect(await settled('last')).toEqual(['who']);
-    expect(cloud.sent.map(({ owner: by }) => by)).toEqual(['556', '556']);
+    expect([cloud.sent.map(({ owner: by }) => by), await shown()]).toEqual([['556', '556'], 'system']);
     expect((await allow(null)).body.data).toMatchObject({ custom_bot_allowed: null });
     expect((await start('bot')).status).toBe(200);
   });

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { PLATFORMS } from '../../domain/common/vendors';
 import type { Queryable } from '../../engines/postgres/port';
 import { rowsOf, type Rows } from '../../kernel/operations/pages';
+import { customBotAllowed } from '../../services/automation/custom-bots';
 import { ACCOUNT_NAME } from '../accounts/accounts';
 import { isRareTerm, namedAccounts, accountOrOwnerMatches } from '../identity/name-search';
 
@@ -25,7 +26,7 @@ export type BotState = z.output<typeof BotState>;
 const STATE = `p.platform, coalesce(c.bot_enabled, false) as enabled,
   case when c.id is null or c.reconnect_required then 'no_connection'
        when c.bot_enabled then 'active' else 'paused' end as status,
-  case when b.id is not null and not b.reconnect_required then 'account'
+  case when b.id is not null and not b.reconnect_required and ${customBotAllowed('b.account_id')} then 'account'
        when s.bot_connection_id is not null and not s.reconnect_required then 'system' else 'none' end as bot`;
 
 /** `account` is the SQL of an account's id. */
