@@ -688,6 +688,7 @@ create table chat_sends (
   channel_id text,
   speaker_hash text,
   text_hash text,
+  echo_mark smallint,
   constraint chat_sends_pkey PRIMARY KEY (account_id, id),
   constraint chat_sends_status_check CHECK ((status = ANY (ARRAY['asked'::text, 'sent'::text, 'refused'::text, 'unknown'::text])))
 );

@@ -143,6 +143,7 @@ interface Line {
   platform_user_id: string;
   message_id: string | null;
   at_ms: number;
+  text: string;
   isBroadcaster: boolean;
   job: JobRequest;
 }
@@ -168,7 +169,7 @@ function lineOf(record: LoggedRecord, use: DiscordUse): Line[] {
   if (text.trim() === '') return [];
   return [
     {
-      ...{ account_id: use.account_id, platform, platform_user_id, message_id, at_ms: timeOf(record) },
+      ...{ account_id: use.account_id, platform, platform_user_id, message_id, at_ms: timeOf(record), text },
       isBroadcaster: platform_user_id === channel_id,
       job: request(record, use, { platform, type: record.type, platform_user_id, name, text }),
     },

@@ -2,6 +2,7 @@ import type { Platform } from '../../domain/common/vendors';
 import { accountFlags } from './account-flags';
 import { customBotAllowed } from './custom-bots';
 import { type Queryable, textArray } from '../../engines/postgres/port';
+import { echoMark } from '../chat/sends';
 
 const BOTS = 'feature:bots';
 
@@ -70,18 +71,22 @@ export interface SaidMessage {
   message_id: string | null;
   /** Time of the line, in milliseconds since 1970. */
   at_ms: number;
+  text: string;
 }
 
 interface Sent extends Pick<SaidMessage, 'account_id' | 'message_id'> {
   asked_ms: number;
+  /** Of a send whose platform named no id. */
+  mark: number | null;
 }
 
-/** Time after a send without a stored outcome in which its echo is expected, in milliseconds. */
+/** Time after a send without a stored id in which its echo is expected, in milliseconds. */
 const ECHO_MS = 15_000;
 
 /**
- * Whether a message of a bot that is the channel itself was sent by this installation: its send names the message, or
- * a send of the account shortly before the message has no stored outcome.
+ * Whether a message of a bot that is the channel itself was sent by this installation: its send names the message, a
+ * send of the account shortly before the message has no stored outcome, or the platform named no id of one with this
+ * text.
  */
 export async function sentHere(
   db: Pick<Queryable, 'query'>,
@@ -91,16 +96,23 @@ export async function sentHere(
   const accounts = [...new Set(messages.map(({ account_id }) => account_id))];
   const earliest_ms = Math.min(...messages.map(({ at_ms }) => at_ms)) - ECHO_MS;
   const rows = await db.query<Sent & Record<string, unknown>>(
-    `select account_id, message_id, (extract(epoch from asked_at) * 1000)::float8 as asked_ms from chat_sends
+    `select account_id, message_id, (extract(epoch from asked_at) * 1000)::float8 as asked_ms,
+       case status when 'sent' then echo_mark end as mark
+     from chat_sends
      where account_id = any($1::text[]::uuid[])
-       and (message_id = any($2::text[]) or (message_id is null and status in ('asked', 'unknown')
-         and text_hash is not null and asked_at > to_timestamp($3::float8 / 1000)))`,
+       and (message_id = any($2::text[])
+         or (message_id is null and asked_at > to_timestamp($3::float8 / 1000)
+           and ((status in ('asked', 'unknown') and text_hash is not null)
+             or (status = 'sent' and echo_mark is not null))))`,
     [textArray(accounts), textArray(messages.flatMap(({ message_id }) => message_id ?? [])), earliest_ms],
     'sent-here',
   );
   const named = new Set(rows.map((row) => `${row.account_id} ${row.message_id}`));
   const nameless = rows.filter(({ message_id }) => message_id === null);
-  return ({ account_id, message_id, at_ms }) =>
+  return ({ account_id, message_id, at_ms, text }) =>
     (message_id !== null && named.has(`${account_id} ${message_id}`)) ||
-    nameless.some((send) => send.account_id === account_id && send.asked_ms > at_ms - ECHO_MS);
+    nameless.some(
+      ({ mark, ...send }) =>
+        send.account_id === account_id && send.asked_ms > at_ms - ECHO_MS && (mark === null || mark === echoMark(text)),
+    );
 }

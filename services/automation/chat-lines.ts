@@ -4,7 +4,7 @@ import type { Queryable } from '../../engines/postgres/port';
 import type { LoggedRecord } from '../../engines/records/port';
 import { holdable } from '../../kernel/texts';
 import { exactMicros } from '../../lib/time/instants';
-import { installedBots, placesWithBot, sentHere } from './account-bots';
+import { installedBots, placesWithBot, type SaidMessage, sentHere } from './account-bots';
 
 /** A line of a person in an account's own room. */
 export interface ChatLine {
@@ -55,15 +55,16 @@ export const isBroadcaster = ({ platform_user_id, message }: Pick<ChatLine, 'pla
 export const shownName = ({ message }: Pick<ChatLine, 'message'>): string =>
   message.author!.display_name ?? message.author!.username ?? '';
 
+const saidBy = ({ account_id, message_id, at_ms, message: { text } }: ChatLine): SaidMessage => ({
+  ...{ account_id, message_id, at_ms, text },
+});
+
 /** Lines that no bot of this installation wrote; a bot that is the channel itself counts for what it sent from here. */
 export async function ofPersons<Line extends ChatLine>(lines: readonly Line[], tx: Queryable): Promise<Line[]> {
   if (lines.length === 0) return [];
   const isBot = await installedBots(tx, lines);
-  const isSentHere = await sentHere(
-    tx,
-    lines.filter((line) => isBot(line) && isBroadcaster(line)),
-  );
-  return lines.filter((line) => !isBot(line) || (isBroadcaster(line) && !isSentHere(line)));
+  const isSentHere = await sentHere(tx, lines.filter((line) => isBot(line) && isBroadcaster(line)).map(saidBy));
+  return lines.filter((line) => !isBot(line) || (isBroadcaster(line) && !isSentHere(saidBy(line))));
 }
 
 /** Lines of persons in channels with a bot. */

@@ -10,7 +10,8 @@ import { channelOf } from './identities';
 import { personOf } from './known-people';
 import { liveChatFor } from './live-chats';
 import { identityHasher } from '../identity/identities';
-import { dropSend, type EarlierSend, earlierSend, echoOf, endSend, keepSend, type Send, textHash } from './sends';
+import { dropSend, type EarlierSend, earlierSend, echoMark, echoOf, endSend, keepSend } from './sends';
+import { type Send, textHash } from './sends';
 import { LoginRefused, type Speaker, speakerFor } from './speakers';
 import { COSTS } from '../../vendors/youtube/port';
 
@@ -112,7 +113,8 @@ async function sendOnce(
   const speaker_hash =
     speaker.user_id === null ? await googleSpeaker(services, speaker, request) : hash(platform, speaker.user_id);
   const text_hash = textHash(hash, id, request.text);
-  const intent = { account_id, id, platform, channel_id, speaker_id: speaker.id, speaker_hash, text_hash };
+  const echo_mark = echoMark(request.text);
+  const intent = { account_id, id, platform, channel_id, speaker_id: speaker.id, speaker_hash, text_hash, echo_mark };
   const kept = await keepSend(db, intent, await paceOf(services, vendor, speaker, intent));
   if (kept === 'too_fast') {
     const error = 'You are sending messages too quickly';

@@ -1,6 +1,7 @@
 import type { Platform } from '../../domain/common/vendors';
 import { LOCK_PAIRS } from '../../engines/locks/port';
 import type { Database, Queryable } from '../../engines/postgres/port';
+import { murmur2 } from '../../lib/hash/murmur2';
 import type { IdentityHasher } from '../identity/identities';
 
 export type SendStatus = 'asked' | 'sent' | 'refused' | 'unknown';
@@ -19,7 +20,12 @@ export interface Send {
   speaker_hash: string | null;
   /** {@link textHash}; null of a call that sends no text. */
   text_hash: string | null;
+  /** {@link echoMark}; absent in a call that sends no text. */
+  echo_mark?: number;
 }
+
+/** Mark by which the echo of a text is found: 15 bits, too few to find the text. */
+export const echoMark = (text: string): number => murmur2(Buffer.from(text.trim())) & 0x7fff;
 
 /** Keyed hash of the text of a send: equal texts of two sends have different ones. */
 export const textHash = (hash: IdentityHasher, send_id: string, text: string): string =>
@@ -48,7 +54,7 @@ const KEPT = `interval '24 hours'`;
  */
 export async function keepSend(
   db: Pick<Database, 'query' | 'transaction'>,
-  { account_id, id, platform, speaker_id, channel_id, speaker_hash, text_hash }: Send,
+  { account_id, id, platform, speaker_id, channel_id, speaker_hash, text_hash, echo_mark }: Send,
   pace: { messages: number; seconds: number } | null,
 ): Promise<'kept' | 'too_fast' | EarlierSend> {
   const kept = await db.transaction(async (tx) => {
@@ -58,8 +64,8 @@ export async function keepSend(
       await tx.query(lock, [LOCK_PAIRS.chat_pace, `${speaker_hash} ${channel_id}`]);
     }
     const rows = await tx.query(
-      `insert into chat_sends (account_id, id, platform, speaker_id, channel_id, speaker_hash, text_hash)
-       select $1, $2, $3, $4, $5, $6, $7
+      `insert into chat_sends (account_id, id, platform, speaker_id, channel_id, speaker_hash, text_hash, echo_mark)
+       select $1, $2, $3, $4, $5, $6, $7, $10::smallint
        where $8::int is null or (
          select count(*) from (
            select 1 from chat_sends
@@ -69,7 +75,7 @@ export async function keepSend(
        on conflict (account_id, id) do nothing returning 1`,
       [
         ...[account_id, id, platform, speaker_id, channel_id, speaker_hash, text_hash],
-        ...[pace?.messages ?? null, pace?.seconds ?? 0],
+        ...[pace?.messages ?? null, pace?.seconds ?? 0, echo_mark ?? null],
       ],
       'chat-send-keep',
     );

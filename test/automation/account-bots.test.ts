@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { sentHere } from '../../services/automation/account-bots';
+import { endSend, echoMark, keepSend } from '../../services/chat/sends';
 import { type TestDatabase, testDatabase } from '../support/database';
 
 let t: TestDatabase;
@@ -16,8 +17,23 @@ test('a line that is read late is the echo of a send of its own time without an 
      values ($1, $2, 'kick', $2, to_timestamp($3::float8 / 1000), 'unknown', $4)`,
     [account_id, randomUUID(), asked_ms, 'hash'],
   );
-  const [echo, later] = [1_000, 20_000].map((after) => ({ account_id, message_id: null, at_ms: asked_ms + after }));
+  const [echo, later] = [1_000, 20_000].map((after) => ({
+    ...{ account_id, message_id: null, at_ms: asked_ms + after, text: 'Hi' },
+  }));
   const stranger = { ...echo!, account_id: randomUUID() };
   const isSentHere = await sentHere(t.db, [echo!, later!, stranger]);
   expect([echo!, later!, stranger].map(isSentHere)).toEqual([true, false, false]);
+});
+
+test('a line with the text of a send to which the platform gave no id is its echo', async () => {
+  const [account_id, id] = [randomUUID(), randomUUID()];
+  const of = { account_id, id, platform: 'trovo', speaker_id: id, channel_id: '1', speaker_hash: 's' } as const;
+  await keepSend(t.db, { ...of, text_hash: 'hash', echo_mark: echoMark('!hug ada ') }, null);
+  await endSend(t.db, of, 'sent');
+  const said = (text: string, after_ms = 1_000) => ({
+    ...{ account_id, message_id: 'line', at_ms: Date.now() + after_ms, text },
+  });
+  const lines = [said('!hug ada'), said('!hug bob'), said('!hug ada', 20_000)];
+  const isSentHere = await sentHere(t.db, lines);
+  expect(lines.map(isSentHere)).toEqual([true, false, false]);
 });
