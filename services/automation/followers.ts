@@ -3,7 +3,7 @@ import { NotSent } from '../../kernel/job';
 import type { Platform } from '../../domain/common/vendors';
 
 /** Platforms with a call that answers whether somebody follows a channel. */
-export const FOLLOWERS_TOLD: ReadonlySet<string> = new Set<Platform>(['twitch']);
+export const FOLLOWERS_TOLD: ReadonlySet<string> = new Set<Platform>(['twitch', 'trovo']);
 /** Time for which the platform's answer is remembered. */
 const REMEMBERED = `interval '24 hours'`;
 

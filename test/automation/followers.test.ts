@@ -84,3 +84,11 @@ test("Twitch's answer decides a use once, holds for 24 hours, and a stored follo
   );
   expect(await isKnown()).toBe(true);
 });
+
+test('Twitch and Trovo are asked about an author without a stored follow, the others are not', async () => {
+  const platforms = ['twitch', 'youtube', 'kick', 'trovo'];
+  const authors = platforms.map((platform) => ({
+    ...{ account_id: randomUUID(), platform, platform_user_id: '44', person_key: randomUUID() },
+  }));
+  expect(authors.map(await knownFollowers(t.db, authors))).toEqual([undefined, false, false, undefined]);
+});
