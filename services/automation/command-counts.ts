@@ -26,15 +26,15 @@ export async function countWrites(
 }
 
 /** Number of commands that are older than the counting. */
-async function uncountedOf(
+export async function uncountedOf(
   db: Pick<Queryable, 'query'>,
   account_id: string | null,
   counted: ReadonlySet<string>,
 ): Promise<number> {
-  const rows = await db.query<{ id: string }>(
-    'select id from bot_commands where account_id is not distinct from $1::uuid',
-    [account_id],
-    'bot-command-ids',
-  );
+  const [of, values, name] =
+    account_id === null
+      ? ['is null', [], 'global-bot-command-ids']
+      : ['= $1', [account_id], 'bot-command-ids-of-account'];
+  const rows = await db.query<{ id: string }>(`select id from bot_commands where account_id ${of}`, values, name);
   return rows.filter(({ id }) => !counted.has(id)).length;
 }

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Queryable } from '../../engines/postgres/port';
 import { NotSent } from '../../kernel/job';
 import { beforeCall } from '../../services/automation/called';
+import { uncountedOf } from '../../services/automation/command-counts';
 import { deleteUsesOf, sweepCommandUses, takeUses } from '../../services/automation/command-uses';
 import { startDue } from '../../services/automation/schedules';
 import { type TestDatabase, testDatabase } from '../support/database';
@@ -69,4 +70,22 @@ test('an engine that is unavailable before a call is a reason to try again, a mi
   const lost = Object.assign(new Error('lost'), { code: '08006' });
   await expect(failing(lost)).rejects.toBeInstanceOf(NotSent);
   await expect(failing(new TypeError('no'))).rejects.toBeInstanceOf(TypeError);
+});
+
+test('commands of an account are found by an index, not among those of all accounts', async () => {
+  const planOf = async (account_id: string | null): Promise<string> => {
+    let plan: object[] = [];
+    await t.db.transaction(async (tx) => {
+      await tx.query('set local enable_seqscan = off');
+      const explaining: Queryable = {
+        async query(text, values) {
+          plan = await tx.query(`explain ${text}`, values);
+          return [];
+        },
+      };
+      await uncountedOf(explaining, account_id, new Set());
+    });
+    return JSON.stringify(plan);
+  };
+  for (const account_id of [randomUUID(), null]) expect(await planOf(account_id)).toContain('Index Cond');
 });
