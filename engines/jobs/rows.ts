@@ -110,6 +110,16 @@ export async function cancel(tx: Queryable, owner: string): Promise<number> {
   return cancelled.length;
 }
 
+/** Keys that one statement deletes. */
+const TRIMMED = 10_000;
+
 export async function trim(db: Queryable): Promise<number> {
-  return (await db.query('delete from finished_jobs where kept_until < now() returning 1 as one')).length;
+  for (let trimmed = 0; ;) {
+    const rows = await db.query(
+      `delete from finished_jobs where key in (select key from finished_jobs where kept_until < now() limit ${TRIMMED})
+       returning 1 as one`,
+    );
+    trimmed += rows.length;
+    if (rows.length < TRIMMED) return trimmed;
+  }
 }

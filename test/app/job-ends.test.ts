@@ -1,6 +1,8 @@
 import { z } from 'zod';
 import { Lanes } from '../../engines/jobs/lanes';
+import { trim } from '../../engines/jobs/rows';
 import { createPrometheusMetrics } from '../../engines/metrics/prometheus';
+import type { Row } from '../../engines/postgres/port';
 import { job, NotSent, OutcomeUnknown, type JobDeclaration } from '../../kernel/job';
 import { type TestDatabase, testDatabase } from '../support/database';
 import { EFFECTS, jobNode, type JobNode } from '../support/jobs';
@@ -280,4 +282,22 @@ test('ten busy lanes leave a place for an eleventh', () => {
   expect(lanes.full()).toEqual(expect.arrayContaining(busy));
   for (const lane of busy.slice(1)) while (lanes.full().includes(lane)) lanes.leave(lane);
   expect(lanes.enter('twelfth')).toBe(true);
+});
+
+test('finished keys that are over are deleted in bounded statements, others stay', async () => {
+  await t.db.query(
+    `insert into finished_jobs (key, kept_until)
+     select 'over-' || n, now() - interval '1 second' from generate_series(1, 20001) n
+     union all select 'kept', now() + interval '1 day'`,
+  );
+  const counts: number[] = [];
+  const db = {
+    async query<R extends Row = Row>(text: string): Promise<R[]> {
+      const rows = await t.db.query<R>(text);
+      counts.push(rows.length);
+      return rows;
+    },
+  };
+  expect([await trim(db), Math.max(...counts)]).toEqual([20_001, 10_000]);
+  expect(await t.db.query('select key from finished_jobs')).toEqual([{ key: 'kept' }]);
 });
