@@ -35,7 +35,7 @@ export const answerDiscordCommand = job({
   async run(used, _attempt, { db, texts, chats, log }) {
     const { account_id, cause_id, guild_id, channel_id, message_id, application_id, token } = used;
     const interaction = application_id === null || token === null ? null : { application_id, token };
-    const text = await beforeCall(async () => (await answerOf(used, { db, texts })) || (interaction && DONE));
+    const text = await beforeCall(async () => (await answerOf(used, { db, texts })).trim() || (interaction && DONE));
     if (!text) return;
     const post = { account_id, cause_id, channel_id, text, reply_to: message_id, of_guild: guild_id, interaction };
     const result = await beforeCall(() => chats.postDiscord(post));

@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { Queryable } from '../../engines/postgres/port';
 import { NotSent } from '../../kernel/job';
+import { answerDiscordCommand } from '../../reactors/automation/discord-commands';
+import { postDiscord } from '../../reactors/connections/discord-posts';
 import { beforeCall } from '../../services/automation/called';
 import { uncountedOf } from '../../services/automation/command-counts';
 import { deleteUsesOf, sweepCommandUses, takeUses } from '../../services/automation/command-uses';
@@ -52,6 +54,14 @@ test('counts of deleted commands are swept, and uses end with their command and 
   for (const statement of deleteUsesOf('account_id')) await t.db.query(statement, [other.account_id]);
   expect(await left()).toEqual([]);
 });
+test('an answer and a post in Discord are tried again when the database failed before the call', async () => {
+  const query = () => Promise.reject(Object.assign(new Error('lost'), { code: '08006' }));
+  const attempt = { key: 'k', number: 1, signal: new AbortController().signal };
+  const used = { account_id: randomUUID(), command_id: randomUUID(), count: 1, feature: 'event_feed' };
+  for (const one of [answerDiscordCommand, postDiscord])
+    await expect(one.run(used as never, attempt, { db: { query } } as never)).rejects.toBeInstanceOf(NotSent);
+});
+
 const byId = (one: { command_id: string }, other: { command_id: string }) =>
   one.command_id < other.command_id ? -1 : 1;
 
