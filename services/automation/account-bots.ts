@@ -12,7 +12,7 @@ export interface BotPlace {
   platform: Platform;
 }
 
-/** Predicate of the channels with a bot that the account lets act, while its plan has bots. */
+/** Predicate of the channels with a bot that can speak and that the account lets act, while its plan has bots. */
 export async function placesWithBot(
   db: Pick<Queryable, 'query'>,
   places: readonly BotPlace[],
@@ -22,9 +22,9 @@ export async function placesWithBot(
     `select c.account_id, c.platform from channel_connections c
      where c.account_id = any($1::text[]::uuid[]) and c.bot_enabled
        and (exists (select from bot_connections b where b.account_id = c.account_id and b.platform = c.platform
-           and ${customBotAllowed('c.account_id')})
+           and not b.reconnect_required and ${customBotAllowed('c.account_id')})
          or exists (select from system_connections s where s.platform = c.platform
-           and s.bot_connection_id is not null))`,
+           and s.bot_connection_id is not null and not s.reconnect_required))`,
     [textArray(accounts)],
     'places-with-bot',
   );

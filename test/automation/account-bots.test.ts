@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { sentHere } from '../../services/automation/account-bots';
+import { placesWithBot, sentHere } from '../../services/automation/account-bots';
 import { endSend, echoMark, keepSend } from '../../services/chat/sends';
 import { type TestDatabase, testDatabase } from '../support/database';
 
@@ -36,4 +36,27 @@ test('a line with the text of a send to which the platform gave no id is its ech
   const lines = [said('!hug ada'), said('!hug bob'), said('!hug ada', 20_000)];
   const isSentHere = await sentHere(t.db, lines);
   expect(lines.map(isSentHere)).toEqual([true, false, false]);
+});
+
+test('a bot that needs a new connection is no bot of a channel', async () => {
+  const place = { account_id: randomUUID(), platform: 'kick' } as const;
+  const of = [randomUUID(), place.account_id];
+  await t.db.query(
+    `insert into account_feature_overrides (account_id, flag, enabled, set_at) values ($1, 'feature:bots', true, now())`,
+    [place.account_id],
+  );
+  await t.db.query(
+    `insert into channel_connections (id, account_id, platform, platform_channel_id, connected_at)
+     values ($1, $2, 'kick', '1', now())`,
+    of,
+  );
+  await t.db.query(
+    `insert into bot_connections (id, account_id, platform, platform_user_id, connected_at, since)
+     values ($1, $2, 'kick', '2', now(), now())`,
+    of,
+  );
+  const hasBot = async () => (await placesWithBot(t.db, [place]))(place);
+  expect(await hasBot()).toBe(true);
+  await t.db.query('update bot_connections set reconnect_required = true');
+  expect(await hasBot()).toBe(false);
 });
