@@ -8,6 +8,11 @@ interface InServer {
   guild_id: string;
 }
 
+const BOTS = 'feature:bots';
+/** Whether the account's plan has bots. */
+const hasBots = async (db: Pick<Queryable, 'query'>, account_id: string): Promise<boolean> =>
+  (await accountFlags(db, [account_id], [BOTS]))(BOTS, account_id);
+
 /** Whether a word names a command that the account answers in Discord after `!`. */
 export async function isDiscordCommand(
   db: Pick<Queryable, 'query'>,
@@ -21,7 +26,7 @@ export async function isDiscordCommand(
     [command.command_id],
     'discord-command-form',
   );
-  return forms.length > 0;
+  return forms.length > 0 && (await hasBots(db, account_id));
 }
 
 /** Whether a word names a command that the account answers in the server, in any form. */
@@ -53,8 +58,6 @@ async function commandNamed(
   return isOn(command) ? command : undefined;
 }
 
-const BOTS = 'feature:bots';
-
 /** Whether the account's bot is in the server, and its plan has bots. */
 async function hasBotsInDiscord(db: Pick<Queryable, 'query'>, { account_id, guild_id }: InServer): Promise<boolean> {
   const rows = await db.query(
@@ -63,5 +66,5 @@ async function hasBotsInDiscord(db: Pick<Queryable, 'query'>, { account_id, guil
     [account_id, guild_id],
     'discord-has-bots',
   );
-  return rows.length > 0 && (await accountFlags(db, [account_id], [BOTS]))(BOTS, account_id);
+  return rows.length > 0 && (await hasBots(db, account_id));
 }

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { feedText, mirrorText, personName } from '../../domain/connections/discord-posts';
+import { isAnsweredInDiscord, isDiscordCommand } from '../../services/automation/discord-commands';
 import { discordUses } from '../../services/discord/uses';
 import { startServer, type TestServer } from '../support/server';
 import { ApiClient, eventually, VendorCloud } from '../support/vendor-cloud';
@@ -241,8 +242,17 @@ describe('posts', () => {
         return uses.length === count ? true : undefined;
       }, `${count} uses`);
     await untilUses(1);
+    const command = { name: 'off', response_type: 'text', response: 'x' };
+    expect((await owner.send('POST', '/v1/bot-commands', command)).status).toBe(201);
+    const { db } = server.database!;
+    const isUsable = async () => [
+      await isDiscordCommand(db, account_id, 'off'),
+      await isAnsweredInDiscord(db, { account_id, guild_id: GUILD, word: 'off' }),
+    ];
+    expect(await isUsable()).toEqual([true, true]);
     expect((await bots(false)).status).toBe(200);
     await untilUses(0);
+    expect(await isUsable()).toEqual([false, false]);
     expect((await bots(true)).status).toBe(200);
     await untilUses(1);
   });
