@@ -45,6 +45,7 @@ export const answerDiscordCommand = job({
       throw retry_after_ms === undefined ? new NotSent(error) : new DiscordLimited(retry_after_ms);
     }
     log.info({ account_id, unknown: result.unknown }, 'a command was not answered in Discord');
+    if (result.unknown) return (tx) => markUnknown(tx, used);
   },
 });
 

@@ -53,6 +53,7 @@ export const postDiscord = job({
       throw retry_after_ms === undefined ? new NotSent(error) : new DiscordLimited(retry_after_ms);
     }
     log.info({ account_id, feature, unknown: result.unknown }, 'a message was not posted in Discord');
+    if (result.unknown) return (tx) => markUnknown(tx, post);
   },
 });
 

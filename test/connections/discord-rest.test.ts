@@ -1,8 +1,13 @@
+import { randomUUID } from 'node:crypto';
+import type { Queryable } from '../../engines/postgres/port';
+import { EngineUnavailable } from '../../kernel/failures';
 import { NotSent, OutcomeUnknown } from '../../kernel/job';
+import { postDiscord } from '../../reactors/connections/discord-posts';
 import { createDiscordBuckets, sweepDiscordBuckets } from '../../services/discord/buckets';
+import { type DiscordPostRequest, postToDiscord } from '../../services/discord/posts';
 import { registerSlashCommands } from '../../services/discord/slash-commands';
 import { createHttpClients } from '../../vendors/http/client';
-import { DiscordRefused } from '../../vendors/discord/port';
+import { DiscordRefused, type DiscordRest } from '../../vendors/discord/port';
 import { discordRest } from '../../vendors/discord/rest';
 import { testDatabase, type TestDatabase } from '../support/database';
 import { noMetrics } from '../support/projections';
@@ -125,4 +130,39 @@ test('a server whose commands cannot be registered holds up no other, and is tri
   );
   asked.length = 0;
   expect([await register(), asked]).toEqual([1, ['703', '701']]);
+});
+
+test('while the database is away nothing is posted, and the post is made later', async () => {
+  const away = () => Promise.reject(new EngineUnavailable('PostgreSQL', 'closed'));
+  const ids = { account_id: randomUUID(), connection_id: randomUUID(), cause_id: randomUUID() };
+  const nothing = { broadcast_id: null, title: null, category: null, platform_user_id: null, name: null, text: null };
+  const post = { ...ids, feature: 'event_feed', platform: 'kick', type: 'kick:follower', channel_id: null, ...nothing };
+  const run = (db: Pick<Queryable, 'query'>, rest: DiscordRest) => {
+    const chats = { postDiscord: (request: DiscordPostRequest) => postToDiscord({ db, discord: rest }, request) };
+    const tools = { db, chats, log: { info: () => undefined } };
+    return postDiscord.run(post as never, {} as never, tools as never);
+  };
+  await expect(run({ query: away }, client())).rejects.toThrow(NotSent);
+  await t.db.query(
+    `insert into bot_connections (id, account_id, platform, platform_user_id, connected_at, since)
+     values ($1::uuid, $2::uuid, 'discord', $3, now(), now())`,
+    [ids.connection_id, ids.account_id, GUILD],
+  );
+  await t.db.query(
+    `insert into discord_guild_channels (connection_id, account_id, feature, channel_id)
+     values ($1::uuid, $2::uuid, 'event_feed', '11')`,
+    [ids.connection_id, ids.account_id],
+  );
+  await t.db.query(
+    `insert into account_feature_overrides (account_id, flag, enabled, set_at) values ($1::uuid, 'feature:bots', true, now())`,
+    [ids.account_id],
+  );
+  const buckets = { take: away, answered: away, refused: away };
+  const before = vendor.calls.length;
+  await expect(run(t.db, discordRest(http, { api_url: vendor.base_url, bot_token: TOKEN }, buckets))).rejects.toThrow(
+    NotSent,
+  );
+  expect(vendor.calls).toHaveLength(before);
+  await run(t.db, client());
+  expect(vendor.rest.textOf('11').at(-1)).toBe('follower (kick)');
 });

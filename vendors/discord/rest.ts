@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { OutcomeUnknown } from '../../kernel/job';
+import { isPassing } from '../../kernel/failures';
+import { NotSent, OutcomeUnknown } from '../../kernel/job';
 import { pause } from '../../lib/async/signal';
 import { bodyAs } from '../http/body';
 import { hostOf } from '../http/hosts';
@@ -167,8 +168,19 @@ export function discordRest(
 const callbackOf = ({ id, token }: { id: string; token: string }): string =>
   `/interactions/${encodeURIComponent(id)}/${encodeURIComponent(token)}/callback`;
 
-/** Waits for a call of the bucket and for its turn. @throws DiscordLimited when the wait is too long */
+/**
+ * Waits for a call of the bucket and for its turn.
+ * @throws DiscordLimited when the wait is too long; NotSent while the limits cannot be read
+ */
 async function takeCall(buckets: DiscordBuckets, route: DiscordRoute): Promise<TakenCall> {
+  try {
+    return await waitForCall(buckets, route);
+  } catch (error) {
+    throw isPassing(error) ? new NotSent('the limits of Discord cannot be read now', { cause: error }) : error;
+  }
+}
+
+async function waitForCall(buckets: DiscordBuckets, route: DiscordRoute): Promise<TakenCall> {
   const until = performance.now() + LONGEST_WAIT_MS;
   for (;;) {
     const taken = await buckets.take(route);
