@@ -104,6 +104,21 @@ test('a limit of all calls stops each process, and the pause that Discord asks f
   await client().textChannels(GUILD);
 });
 
+test('calls that reached nobody hold up no later one', async () => {
+  Object.assign(vendor.rest, { limit: 2, window_ms: 300 });
+  await client().post('12', { text: 'known' });
+  const unreachable = { api_url: 'http://127.0.0.1:1', bot_token: TOKEN };
+  const nobody = discordRest(http, unreachable, createDiscordBuckets(t.db));
+  for (let n = 0; n < 3; n += 1) {
+    await expect(nobody.post('12', { text: 'unsent' })).rejects.toThrow(NotSent);
+    await t.db.query(`update discord_buckets set resets_at = now() where key like '%:12'`);
+  }
+  await client().post('12', { text: 'sent' });
+  expect(vendor.rest.textOf('12').at(-1)).toBe('sent');
+  const counting = `select key from discord_buckets where key like '%:12' and in_flight > 0`;
+  expect(await t.db.query(counting)).toEqual([]);
+});
+
 test('a server whose commands cannot be registered holds up no other, and is tried again after them', async () => {
   const ids = [1, 2, 3].map((at) => `01900000-0000-7000-8000-00000000000${at}`);
   await t.db.query(
@@ -150,7 +165,7 @@ test('while the database is away nothing is posted, and the post is made later',
   );
   await t.db.query(
     `insert into discord_guild_channels (connection_id, account_id, feature, channel_id)
-     values ($1::uuid, $2::uuid, 'event_feed', '11')`,
+     values ($1::uuid, $2::uuid, 'event_feed', '12')`,
     [ids.connection_id, ids.account_id],
   );
   await t.db.query(
@@ -164,5 +179,5 @@ test('while the database is away nothing is posted, and the post is made later',
   );
   expect(vendor.calls).toHaveLength(before);
   await run(t.db, client());
-  expect(vendor.rest.textOf('11').at(-1)).toBe('follower (kick)');
+  expect(vendor.rest.textOf('12').at(-1)).toBe('follower (kick)');
 });

@@ -63,7 +63,7 @@ export function discordRest(
   async function call({ method, path, json, route }: Call): Promise<HttpAnswer> {
     if (bot_token === '') throw new DiscordRefused(401, null, 'the installation has no bot of Discord');
     const taken = route === null ? null : await takeCall(buckets, route);
-    const answer = await client.call({
+    const asked = client.call({
       method,
       url: `${api_url}/api/v10${path}`,
       headers: {
@@ -75,6 +75,11 @@ export function discordRest(
       deadline_ms: CALL_MS,
       repeatable: false,
       repeat_limited: false,
+    });
+    const answer = await asked.catch(async (error: unknown) => {
+      // A call of unknown outcome may still arrive.
+      if (error instanceof NotSent && route !== null && taken !== null) await buckets.answered(route, taken, null);
+      throw error;
     });
     if (answer.status === 429) {
       const { retry_after, global } = bodyAs(answer, Limited) ?? {};
