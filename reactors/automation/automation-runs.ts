@@ -178,7 +178,7 @@ export const startAutomationRun = job({
   },
 });
 
-/** Ends the runs of an automation, or of an account, that began before a time. */
+/** Ends the runs of an automation, or of an account, that began before a time; `infinity`: all. */
 export const endAutomationRuns = job({
   name: END_RUNS,
   payload: { account_id: z.uuid(), automation_id: z.uuid().nullable(), before: z.string() },
@@ -193,15 +193,15 @@ export const automationEnds = reactor({
   from: 'beginning',
   events: [AUTOMATION_EVENTS, ACCOUNT_EVENTS],
   on: {
-    'automation:updated': ({ automation_id, account_id, enabled, updated_at }, { cancel, enqueue }) => {
+    'automation:updated': ({ automation_id, account_id, enabled, updated_at }, { enqueue }) => {
+      // Its jobs stay, because some may belong to runs that began after it was enabled again.
       if (enabled) return;
-      cancel(automationOwner(automation_id));
       const payload = { account_id, automation_id, before: updated_at };
       enqueue(endAutomationRuns, { key: `${automation_id}:${updated_at}`, payload });
     },
     'automation:deleted': ({ automation_id, account_id, deleted_at }, { cancel, enqueue, keep }) => {
       cancel(automationOwner(automation_id));
-      const payload = { account_id, automation_id, before: deleted_at };
+      const payload = { account_id, automation_id, before: 'infinity' };
       enqueue(endAutomationRuns, { key: `${automation_id}:${deleted_at}`, payload });
       keep('delete from automation_cooldowns where automation_id = $1', [automation_id]);
     },

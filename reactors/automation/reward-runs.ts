@@ -45,14 +45,15 @@ export const rewardEnds = reactor({
   events: [REWARD_EVENTS],
   on: {
     'reward:created': () => undefined,
-    'reward:updated': ({ reward_id, account_id, enabled, updated_at: before }, { cancel, enqueue }) => {
+    'reward:updated': ({ reward_id, account_id, enabled, updated_at: before }, { enqueue }) => {
+      // Its jobs stay, because some may belong to runs that began after it was enabled again.
       if (enabled) return;
-      cancel(rewardOwner(reward_id));
       enqueue(endRewardRuns, { key: `${reward_id}:${before}`, payload: { account_id, reward_id, before } });
     },
-    'reward:deleted': ({ reward_id, account_id, deleted_at: before }, { cancel, enqueue }) => {
+    'reward:deleted': ({ reward_id, account_id, deleted_at }, { cancel, enqueue }) => {
       cancel(rewardOwner(reward_id));
-      enqueue(endRewardRuns, { key: `${reward_id}:${before}`, payload: { account_id, reward_id, before } });
+      const payload = { account_id, reward_id, before: 'infinity' };
+      enqueue(endRewardRuns, { key: `${reward_id}:${deleted_at}`, payload });
     },
   },
 });

@@ -4,6 +4,7 @@ import { MAX_QUEUE, MAX_STEPS, RUNS_A_MINUTE, RUNS_AT_ONCE } from '../../domain/
 import { admit } from '../../services/automation/runs/admission';
 import { writeOutbox } from '../../projections/runtime/outbox/outbox';
 import { endStep, type FollowUps } from '../../services/automation/runs/progress';
+import { endRuns } from '../../services/automation/runs/ending';
 import { reportDropped } from '../../services/automation/runs/dropped';
 import { sweepRuns } from '../../services/automation/runs/retention';
 import { type TestDatabase, testDatabase } from '../support/database';
@@ -26,6 +27,11 @@ const graph: Graph = {
 /** Admits runs of an automation of an account. */
 function runsOf(account_id: string, second_run: string, { nodes, edges }: Graph = graph) {
   const automation_id = randomUUID();
+  const made = t.db.query(
+    `insert into automations (id, account_id, name, enabled, second_run, revision, graph, created_at, updated_at)
+     values ($1, $2, 'One', true, $3, 1, '{}', now(), now())`,
+    [automation_id, account_id, second_run],
+  );
   return async (before = 'select 1 as one'): Promise<FollowUps> => {
     const run_id = randomUUID();
     const start = {
@@ -35,6 +41,7 @@ function runsOf(account_id: string, second_run: string, { nodes, edges }: Graph 
     const cause = { key_id: null, sealed: null };
     const asking = { start, automation_id, reward_id: null, second_run, graph: { nodes, edges }, cause };
     const then: FollowUps = { steps: [], messages: [] };
+    await made;
     await t.db.transaction(async (tx) => {
       await tx.query(before);
       await admit(tx, asking, then);
@@ -102,6 +109,26 @@ test('a run fails beyond 1,000 steps', async () => {
     account_id,
   ]);
   expect(runs).toEqual([{ status: 'failed', error: 'too_many_steps', step_count: expect.any(Number) }]);
+});
+
+test('a disabled automation begins no run, and ends those that began since; an enabled one keeps them', async () => {
+  const account_id = randomUUID();
+  const begin = runsOf(account_id, 'parallel');
+  const end = () =>
+    t.db.transaction((tx) =>
+      endRuns(
+        tx,
+        { account_id, automation_id: null, reward_id: null, before: '2026-01-01T00:00:00Z' },
+        { steps: [], messages: [] },
+      ),
+    );
+  await begin();
+  await end();
+  expect(await counted(account_id)).toEqual([{ status: 'waiting', count: 1 }]);
+  await begin(`update automations set enabled = false where account_id = '${account_id}'`);
+  expect(await counted(account_id)).toEqual([{ status: 'waiting', count: 1 }]);
+  await end();
+  expect(await counted(account_id)).toEqual([{ status: 'cancelled', count: 1 }]);
 });
 
 test('all runs of more than 30 days are deleted in one pass, however many, and no other', async () => {

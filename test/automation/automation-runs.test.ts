@@ -197,6 +197,26 @@ test('a waiting run goes on when the wait ends, and is cancelled with its automa
   expect(steps).toMatchObject([{ status: 'succeeded' }, { status: 'cancelled', type: 'action:wait' }]);
 });
 
+/** Does something before the reactor of this name reads further events. */
+const ahead = (reactor: string, act: () => Promise<void>) =>
+  server.database!.db.transaction(async (tx) => {
+    const held = await tx.query('select 1 as one from checkpoints where projection = $1 for update', [reactor]);
+    expect(held.length).toBeGreaterThan(0);
+    await act();
+  });
+
+test('a late end of earlier runs spares a run that began after its automation was enabled again', async () => {
+  const id = await automation(chain(MANUAL, ['action:wait', { seconds: 3 }], say('Later')));
+  await ahead('reactor:automation-ends', async () => {
+    for (const enabled of [false, true])
+      expect((await owner.send('PATCH', `${PATH}/${id}`, { enabled })).status).toBe(200);
+    await run(id);
+    await eventually(async () => (await runsOf(id, '?status=waiting'))[0], 'the waiting run');
+  });
+  expect(await ended(id)).toMatchObject([{ status: 'succeeded' }]);
+  expect(lines()).toEqual(['Later']);
+});
+
 test('conditions decide, a cooldown is true once, and automations that start each other stop', async () => {
   const cooled = await automation(
     chain(

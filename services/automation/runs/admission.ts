@@ -5,6 +5,7 @@ import type { Queryable } from '../../../engines/postgres/port';
 import type { SealedText } from '../../../privacy/subject-keys/port';
 import { type FollowUps, finishRun, promote } from './progress';
 import { lockAccount, runsWhere } from './rows';
+import { isEnabled } from './work';
 
 /** A run that asks to begin. */
 export interface Asking {
@@ -21,13 +22,16 @@ export interface Asking {
  * One cause starts one run.
  */
 export async function admit(tx: Queryable, asking: Asking, then: FollowUps): Promise<void> {
-  const { start, automation_id, second_run } = asking;
+  const { start, automation_id, reward_id, second_run } = asking;
   const { account_id, run_id } = start;
   await lockAccount(tx, account_id);
   const stored = await tx.query('select 1 as one from automation_runs where start_key = $1 and admitted', [
     start.start_key,
   ]);
   if (stored.length > 0) return;
+  // It may have been disabled while this start waited for the lock.
+  if (!(await isEnabled(tx, { account_id, automation_id, reward_id })))
+    return refuse(tx, run_id, 'automation_disabled', then);
   if (!(await countStart(tx, account_id))) return refuse(tx, run_id, 'too_many_runs', then);
   const others =
     second_run === 'parallel'

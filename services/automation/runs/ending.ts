@@ -10,7 +10,7 @@ interface Ending {
   before: string;
 }
 
-/** Ends open runs that began before a time. */
+/** Ends open runs that began before a time, and those whose automation or reward is not enabled now. */
 export async function endRuns(
   tx: Queryable,
   { account_id, automation_id, reward_id, before }: Ending,
@@ -20,7 +20,9 @@ export async function endRuns(
   const runs = await runsWhere(
     tx,
     `r.account_id = $1 and ($2::uuid is null or r.automation_id = $2) and ($3::uuid is null or r.reward_id = $3)
-       and r.created_at <= $4 and r.status in ('pending', 'running', 'waiting') for update`,
+       and r.status in ('pending', 'running', 'waiting') and (r.created_at <= $4
+         or not exists (select from automations a where a.id = r.automation_id and a.enabled)
+           and not exists (select from rewards w where w.id = r.reward_id and w.enabled)) for update`,
     [account_id, automation_id, reward_id, before],
   );
   for (const run of runs) await finishRun(tx, run, 'cancelled', null, then);

@@ -16,10 +16,12 @@ export async function hasAutomations(db: Pick<Queryable, 'query'>, account_id: s
   return isOn('feature:automation', account_id);
 }
 
-/** Whether the automation or reward of a run is enabled, and its account has the feature. */
-export async function isRunWanted(
+type RunOf = Pick<RunRow, 'account_id' | 'automation_id' | 'reward_id'>;
+
+/** Whether the automation or reward of a run is enabled. */
+export async function isEnabled(
   db: Pick<Queryable, 'query'>,
-  { account_id, automation_id, reward_id }: Pick<RunRow, 'account_id' | 'automation_id' | 'reward_id'>,
+  { account_id, automation_id, reward_id }: RunOf,
 ): Promise<boolean> {
   const rows = await db.query(
     `select 1 as one from automations where account_id = $1 and id = $2 and enabled
@@ -27,8 +29,12 @@ export async function isRunWanted(
     [account_id, automation_id, reward_id],
     'automation-wanted',
   );
-  return rows.length > 0 && hasAutomations(db, account_id);
+  return rows.length > 0;
 }
+
+/** Whether the automation or reward of a run is enabled, and its account has the feature. */
+export const isRunWanted = async (db: Pick<Queryable, 'query'>, of: RunOf): Promise<boolean> =>
+  (await isEnabled(db, of)) && hasAutomations(db, of.account_id);
 
 /** An open step and its run; undefined once either has ended. */
 export async function openStep(
