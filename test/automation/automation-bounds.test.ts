@@ -87,6 +87,56 @@ test('a queue has 100 waiting runs, and further ones are dropped', async () => {
   expect(account).toEqual({ dropped: 2 });
 });
 
+const expire = (account_id: string) =>
+  t.db.query(`update automation_runs set expires_at = now() where account_id = $1 and status = 'pending'`, [
+    account_id,
+  ]);
+
+test('runs of a queue whose time is over leave it', async () => {
+  const account_id = randomUUID();
+  const begin = runsOf(account_id, 'queue');
+  for (let n = 0; n < MAX_QUEUE + 1; n += 1) await begin();
+  await expire(account_id);
+  await begin();
+  expect(await counted(account_id)).toEqual([
+    { status: 'expired', count: MAX_QUEUE },
+    { status: 'pending', count: 1 },
+    { status: 'waiting', count: 1 },
+  ]);
+});
+
+test('runs that no place became free for expire together', async () => {
+  const account_id = randomUUID();
+  const begin = runsOf(account_id, 'parallel');
+  for (let n = 0; n < RUNS_AT_ONCE; n += 1) await begin();
+  await t.db.query(
+    `insert into automation_runs (id, account_id, automation_id, start_key, admitted, status, trigger, node_ids, depth,
+       second_run, graph, persons, window_ms, expires_at, created_at)
+     select gen_random_uuid(), account_id, automation_id, gen_random_uuid(), true, 'pending', trigger, node_ids, depth,
+       second_run, graph, persons, window_ms, now(), now()
+     from (select * from automation_runs where account_id = $1 limit 1) r, generate_series(1, 1000)`,
+    [account_id],
+  );
+  const then: FollowUps = { steps: [], messages: [] };
+  let statements = 0;
+  await t.db.transaction((tx) => {
+    const counting = {
+      ...tx,
+      query: (...asked: Parameters<typeof tx.query>) => {
+        statements += 1;
+        return tx.query(...asked);
+      },
+    } as typeof tx;
+    return endRuns(counting, { account_id, automation_id: null, reward_id: randomUUID(), before: 'infinity' }, then);
+  });
+  expect(then.messages).toHaveLength(1_000);
+  expect(statements).toBeLessThan(20);
+  expect(await counted(account_id)).toEqual([
+    { status: 'expired', count: 1_000 },
+    { status: 'waiting', count: RUNS_AT_ONCE },
+  ]);
+});
+
 test('a run fails beyond 1,000 steps', async () => {
   const account_id = randomUUID();
   const loop = { ...graph, edges: [...graph.edges, { from: pause, to: pause, output: 'done' }] };

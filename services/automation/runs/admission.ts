@@ -3,8 +3,8 @@ import { graphText } from '../../../domain/automation/automations';
 import { MAX_QUEUE, RUNS_A_MINUTE, type RunStart } from '../../../domain/automation/automation-runs';
 import type { Queryable } from '../../../engines/postgres/port';
 import type { SealedText } from '../../../privacy/subject-keys/port';
-import { type FollowUps, finishRun, promote } from './progress';
-import { lockAccount, runsWhere } from './rows';
+import { expirePending, finishRuns, type FollowUps, promote } from './progress';
+import { lockAccount } from './rows';
 import { isEnabled } from './work';
 
 /** A run that asks to begin. */
@@ -33,29 +33,44 @@ export async function admit(tx: Queryable, asking: Asking, then: FollowUps): Pro
   if (!(await isEnabled(tx, { account_id, automation_id, reward_id })))
     return refuse(tx, run_id, 'automation_disabled', then);
   if (!(await countStart(tx, account_id))) return refuse(tx, run_id, 'too_many_runs', then);
-  const others =
-    second_run === 'parallel'
-      ? []
-      : await runsWhere(
-          tx,
-          `r.account_id = $1 and r.automation_id = $2 and r.admitted and r.status in ('pending', 'running', 'waiting')
-           for update`,
-          [account_id, automation_id],
-        );
-  if (second_run === 'skip' && others.length > 0) return refuse(tx, run_id, 'another_run', then);
-  if (second_run === 'queue' && others.filter(({ status }) => status === 'pending').length >= MAX_QUEUE) {
+  await expirePending(tx, account_id, then);
+  const others = second_run === 'parallel' ? { open: 0, pending: 0 } : await countOpen(tx, account_id, automation_id);
+  if (second_run === 'skip' && others.open > 0) return refuse(tx, run_id, 'another_run', then);
+  if (second_run === 'queue' && others.pending >= MAX_QUEUE) {
     await tx.query('update automation_accounts set dropped = dropped + 1 where account_id = $1', [account_id]);
     return refuse(tx, run_id, 'queue_full', then);
   }
-  if (second_run === 'restart') for (const other of others) await finishRun(tx, other, 'cancelled', 'restarted', then);
+  if (second_run === 'restart' && others.open > 0) {
+    const end = { status: 'cancelled', error: 'restarted' } as const;
+    await finishRuns(
+      tx,
+      'r.account_id = $1 and r.automation_id = $2 and r.admitted',
+      [account_id, automation_id],
+      end,
+      then,
+    );
+  }
   await insert(tx, asking);
   await promote(tx, account_id, then);
 }
 
 /** Ends a run by hand that may not begin; others have no row. */
 async function refuse(tx: Queryable, run_id: string, reason: string, then: FollowUps): Promise<void> {
-  const [run] = await runsWhere(tx, `r.id = $1 and r.status = 'pending' for update`, [run_id]);
-  if (run !== undefined) await finishRun(tx, run, 'cancelled', reason, then);
+  await finishRuns(tx, `r.id = $1 and r.status = 'pending'`, [run_id], { status: 'cancelled', error: reason }, then);
+}
+
+/** Counts the open runs of an automation, and those of them that have not begun. */
+async function countOpen(
+  tx: Queryable,
+  account_id: string,
+  automation_id: string | null,
+): Promise<{ open: number; pending: number }> {
+  const [counts] = await tx.query<{ open: number; pending: number }>(
+    `select count(*)::int as open, (count(*) filter (where status = 'pending'))::int as pending from automation_runs
+     where account_id = $1 and automation_id = $2 and admitted and status in ('pending', 'running', 'waiting')`,
+    [account_id, automation_id],
+  );
+  return counts!;
 }
 
 /** Counts a start within its minute; false beyond the bound, which counts a dropped run. */

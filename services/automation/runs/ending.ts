@@ -1,6 +1,6 @@
 import type { Queryable } from '../../../engines/postgres/port';
-import { type FollowUps, finishRun, promote } from './progress';
-import { lockAccount, runsWhere } from './rows';
+import { type FollowUps, finishRuns, promote } from './progress';
+import { lockAccount } from './rows';
 
 /** Runs of an automation or a reward, or all of an account. */
 interface Ending {
@@ -17,14 +17,15 @@ export async function endRuns(
   then: FollowUps,
 ): Promise<void> {
   await lockAccount(tx, account_id);
-  const runs = await runsWhere(
+  await finishRuns(
     tx,
     `r.account_id = $1 and ($2::uuid is null or r.automation_id = $2) and ($3::uuid is null or r.reward_id = $3)
-       and r.status in ('pending', 'running', 'waiting') and (r.created_at <= $4
+       and (r.created_at <= $4
          or not exists (select from automations a where a.id = r.automation_id and a.enabled)
-           and not exists (select from rewards w where w.id = r.reward_id and w.enabled)) for update`,
+           and not exists (select from rewards w where w.id = r.reward_id and w.enabled))`,
     [account_id, automation_id, reward_id, before],
+    { status: 'cancelled', error: null },
+    then,
   );
-  for (const run of runs) await finishRun(tx, run, 'cancelled', null, then);
   await promote(tx, account_id, then);
 }

@@ -5,7 +5,7 @@ import { wait } from '../../../domain/automation/nodes/actions';
 import type { Queryable } from '../../../engines/postgres/port';
 import type { ChannelMessage } from '../../../kernel/projection';
 import { runMessage } from './messages';
-import { endRun, isOpen, lockAccount, lockedRun, type RunRow, runsWhere } from './rows';
+import { endRunsWhere, isOpen, lockAccount, lockedRun, type RunRow, runsWhere } from './rows';
 
 /** A step to be carried out by a job. */
 export interface NextStep {
@@ -101,17 +101,35 @@ async function settle(tx: Queryable, run: RunRow, then: FollowUps): Promise<void
   if (open!.count === 0) await finishRun(tx, run, 'succeeded', null, then);
 }
 
-/** Ends a run; its account must be locked. */
-export async function finishRun(
+/** Ends the open runs `r` that a condition selects; their account must be locked. */
+export async function finishRuns(
   tx: Queryable,
-  run: RunRow,
-  status: RunStatus,
-  error: string | null,
+  condition: string,
+  values: readonly unknown[],
+  end: { status: RunStatus; error: string | null },
   { messages }: FollowUps,
 ): Promise<void> {
-  await endRun(tx, run.id, status, error);
-  messages.push(runMessage('run:finished', run, status));
+  for (const run of await endRunsWhere(tx, condition, values, end))
+    messages.push(runMessage('run:finished', run, end.status));
 }
+
+const finishRun = (
+  tx: Queryable,
+  { id }: Pick<RunRow, 'id'>,
+  status: RunStatus,
+  error: string | null,
+  then: FollowUps,
+): Promise<void> => finishRuns(tx, 'r.id = $1', [id], { status, error }, then);
+
+/** Ends pending runs of an account whose time is over; the account must be locked. */
+export const expirePending = (tx: Queryable, account_id: string, then: FollowUps): Promise<void> =>
+  finishRuns(
+    tx,
+    `r.account_id = $1 and r.status = 'pending' and r.expires_at <= clock_timestamp()`,
+    [account_id],
+    { status: 'expired', error: null },
+    then,
+  );
 
 /** Stores the end of a step, and continues behind its output. */
 export async function endStep(
@@ -154,6 +172,7 @@ export async function cancelRun(tx: Queryable, run_id: string, account_id: strin
 
 /** Begins pending runs of an account, oldest first, while it may have more; the account must be locked. */
 export async function promote(tx: Queryable, account_id: string, then: FollowUps): Promise<void> {
+  await expirePending(tx, account_id, then);
   for (;;) {
     const [active] = await tx.query<{ count: number }>(
       `select count(*)::int as count from automation_runs where account_id = $1 and status in ('running', 'waiting')`,

@@ -69,15 +69,26 @@ export async function lockAccount(tx: Queryable, account_id: string): Promise<vo
   await tx.query('select 1 as one from automation_accounts where account_id = $1 for update', [account_id]);
 }
 
-/** Ends a run, and the steps of it that are open. */
-export async function endRun(tx: Queryable, id: string, status: RunStatus, error: string | null): Promise<void> {
-  await tx.query(
-    `update automation_runs set status = $2, error = $3, finished_at = clock_timestamp() where id = $1 and status in ${OPEN}`,
-    [id, status, error],
-  );
-  const open = status === 'succeeded' ? 'cancelled' : status;
-  await tx.query(
-    `update automation_steps set status = $2, finished_at = clock_timestamp() where run_id = $1 and status in ${OPEN}`,
-    [id, open === 'expired' ? 'expired' : 'cancelled'],
+/** A run as messages name it. */
+export type NamedRun = Pick<RunRow, 'id' | 'account_id' | 'automation_id' | 'reward_id'>;
+
+/** Ends the open runs that a condition selects, and the steps of them that are open. Returns these runs. */
+export async function endRunsWhere(
+  tx: Queryable,
+  condition: string,
+  values: readonly unknown[],
+  { status, error }: { status: RunStatus; error: string | null },
+): Promise<NamedRun[]> {
+  const at = values.length;
+  return tx.query<NamedRun & Record<string, unknown>>(
+    `with ended as (
+       update automation_runs r set status = $${at + 1}, error = $${at + 2}, finished_at = clock_timestamp()
+       where ${condition} and r.status in ${OPEN} returning r.id, r.account_id, r.automation_id, r.reward_id
+     ), steps as (
+       update automation_steps s set status = $${at + 3}, finished_at = clock_timestamp()
+       from ended e where s.run_id = e.id and s.status in ${OPEN}
+     )
+     select * from ended`,
+    [...values, status, error, status === 'expired' ? 'expired' : 'cancelled'],
   );
 }
