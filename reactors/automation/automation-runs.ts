@@ -91,6 +91,7 @@ async function carryOut(payload: StepPayload, tools: JobTools): Promise<Effect |
     ...{ account_id, automation_id: run.automation_id, run_id, step_id, node_id: node.id, depth: run.depth },
     ...{ persons: run.persons, permissions: run.permissions },
     ...{ event_id: run.event_id, cause, config: node.config, expand, expires_ms: step.expires_ms },
+    window_ms: run.window_ms,
   };
   const input = inputOf(() => executor.input(work));
   if (input === null) return ending({ ...LOST, status: 'failed', error: 'input_too_large' });

@@ -1,5 +1,6 @@
 import { randomInt, randomUUID } from 'node:crypto';
 import { WebSocket } from 'ws';
+import { CAUSE_MS } from '../../domain/automation/automation-runs';
 import { Automations, chain } from '../support/automations';
 import { startServer, type TestServer } from '../support/server';
 import { ApiClient, eventually, VendorCloud } from '../support/vendor-cloud';
@@ -252,6 +253,12 @@ test('conditions decide, a cooldown is true once, and automations that start eac
   const caller = await automation(chain(MANUAL, ['action:run_automation', { automation_id: called }]));
   await run(caller);
   expect(await ended(called)).toMatchObject([{ status: 'succeeded', depth: 1, trigger: 'trigger:automation' }]);
+  // The window after a wait is that of the cause, and not what the caller had left.
+  const windows = await server.database!.db.query(
+    `select distinct window_ms, expires_at from automation_runs where automation_id in ($1, $2)`,
+    [called, caller],
+  );
+  expect(windows).toMatchObject([{ window_ms: CAUSE_MS }]);
 });
 
 const writeLine = (content: string, of?: { user_id?: number; message_id?: string }) => vendors.kickLine(content, of);
@@ -313,7 +320,15 @@ test('messages that are broadcast and not stored start automations, test events 
   const begun = { event_type: 'kick:stream_online', raw: { is_live: true, started_at: new Date().toISOString() } };
   expect((await owner.send('POST', '/v1/events/emit', begun)).status).toBe(200);
   expect((await ended(turned)).length).toBe(1);
-  expect(lines().sort()).toEqual(['channel:online', 'obs:scene']);
+  const offline = await automation(
+    chain(['trigger:message', { types: ['channel:offline'] }], say('{{event.type}} {{event.raw.platform}}')),
+  );
+  const over = { event_type: 'kick:stream_offline', raw: { is_live: false } };
+  for (const external_id of ['over', 'over'])
+    expect((await owner.send('POST', '/v1/events/emit', { ...over, external_id })).status).toBe(200);
+  expect(await ended(offline)).toMatchObject([{ trigger: 'trigger:message', status: 'succeeded' }]);
+  expect(await ended(turned, 2)).toHaveLength(2);
+  expect(lines().sort()).toEqual(['channel:offline', 'channel:offline kick', 'channel:online', 'obs:scene']);
 });
 
 test('an event without an automation stays out of the ledger, and its repetition starts none', async () => {

@@ -22,6 +22,8 @@ export interface StepWork {
   expand: Expand;
   /** Milliseconds since 1970 after which no call is made. */
   expires_ms: number;
+  /** Milliseconds after a cause, or a wait, in which calls are made. */
+  window_ms: number;
 }
 
 export type StepTools = Pick<JobTools, 'db' | 'act' | 'chats' | 'records' | 'live' | 'texts' | 'webhooks' | 'hashes'>;

@@ -34,19 +34,19 @@ export const emitEvent: Executor = {
 export const runAutomation: Executor = {
   input: ({ config }) => ({ ...config }),
   async run(work, { automation_id: target }, { db }) {
-    const { account_id, step_id, cause, event_id, expires_ms } = work;
+    const { account_id, step_id, cause, event_id, expires_ms, window_ms } = work;
     const depth = work.depth + 1;
     if (depth >= MAX_DEPTH) return failed('too_deep');
     const automation_id = target as string;
     const trigger = onAutomation.type;
     const found = await startable(db, { account_id, automation_id, node_ids: [], trigger });
     if (found === undefined) return failed('not_startable');
-    const at_ms = Date.now();
     return {
       ...{ status: 'succeeded', output: 'done' },
       starts: {
         ...{ account_id, automation_id, run_id: v5(step_id, RUNS), start_key: `step:${step_id}`, trigger, depth },
-        ...{ node_ids: found.node_ids, event_id, at_ms, window_ms: Math.max(0, Math.round(expires_ms) - at_ms) },
+        // Its calls expire with those of this run; a wait of its own gives it the whole window again.
+        ...{ node_ids: found.node_ids, event_id, at_ms: Math.round(expires_ms) - window_ms, window_ms },
         ...{ permissions: work.permissions === null ? null : [...work.permissions], persons: [...work.persons] },
         ...{ subject: cause.subject, cause: JSON.stringify(cause) },
       },

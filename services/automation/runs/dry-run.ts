@@ -72,7 +72,15 @@ function stepsIn(services: Services, dry: DryRun): (node: GraphNode) => Promise<
     templates.set(node_id, known);
     const work: StepWork = {
       ...{ account_id, automation_id, run_id: automation_id, step_id: node_id, node_id, depth: 0, persons: [] },
-      ...{ permissions, event_id, cause, config, expand: known.expand, expires_ms: Number.POSITIVE_INFINITY },
+      ...{
+        permissions,
+        event_id,
+        cause,
+        config,
+        expand: known.expand,
+        expires_ms: Number.POSITIVE_INFINITY,
+        window_ms: 0,
+      },
     };
     const input = known.inputOf(() => executor.input(work));
     if (input === null) return { ...of, status: 'failed', output: null, input: null, error: 'input_too_large' };
