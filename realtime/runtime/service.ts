@@ -29,6 +29,7 @@ import { welcomeText } from './channel/protocol';
 import { PresenceRooms } from './presence/presence-rooms';
 import { Subscriptions } from './session/subscriptions';
 import { Tail } from './delivery/tail';
+import { createSocketFailures } from './session/socket-failures';
 import { Sockets } from './session/sockets';
 import { TransientReceiver, TransientSender } from './relay/transient';
 import { refuse } from './upgrade/upgrade';
@@ -91,6 +92,7 @@ export interface Realtime {
 /** The WebSocket service of one node. Source: spec doc3 §4.1, design §8. */
 export function createRealtime(deps: RealtimeDeps): Realtime {
   const { log } = deps;
+  const failed = createSocketFailures(log);
   const metrics = new RealtimeMetrics(deps.metrics);
   const outbox = new Outbox(deps.db, deps.settings.realtime.resume_window);
   const fallBack = (subscription: Subscription) => subscriptions.scheduleReplay(subscription);
@@ -135,11 +137,11 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
     resume_window_ms,
     families,
     services,
-    log,
+    failed,
     metrics,
   });
   const transient = new TransientSender({ relay, metrics: deps.metrics, older_nodes_connected });
-  const messages = new Messages({ subscriptions, gates, transient, counts: deps.counts, metrics, log });
+  const messages = new Messages({ subscriptions, gates, transient, counts: deps.counts, metrics, failed });
   const sockets = new Sockets({
     hub,
     messages,
@@ -174,7 +176,7 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
   hub.channels.onShard = (shard, wanted) => receiver.listen(shard, wanted);
   const origins = new OriginPolicy(deps.settings);
   const { resolve, client_ip, request_host, counts, slots } = deps;
-  const door = new UpgradeAdmission({ origins, resolve, client_ip, request_host, counts, slots, log });
+  const door = new UpgradeAdmission({ origins, resolve, client_ip, request_host, counts, slots, failed });
 
   function handleUpgrade(req: IncomingMessage, socket: Duplex, head: Buffer): void {
     // Until `ws` takes the socket over nobody else listens: a reset in between must not end the process.

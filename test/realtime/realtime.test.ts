@@ -2,6 +2,7 @@ import type { Caller } from '../../access/authentication/caller';
 import { createLocalRelay } from '../../engines/relay/local';
 import { shardOf } from '../../lib/hash/shards';
 import { testDatabase, type TestDatabase } from '../support/database';
+import { keptLog } from '../support/log';
 import { until } from '../support/projections';
 import {
   ACCOUNT,
@@ -167,6 +168,22 @@ describe('the upgrade', () => {
   test('a database that cannot say who it is answers 503', async () => {
     const broken = await realtimeNode(t, { resolve: () => Promise.reject(new Error('no database')) });
     expect((await refused(`${broken.url}?token=good`)).status).toBe(503);
+    await broken.stop();
+  });
+
+  test('a crowd that comes while the database is unavailable is a line of the log, a mistake of ours is one each', async () => {
+    const log = keptLog();
+    let error: Error = Object.assign(new Error('stopping'), { code: '57P01', severity: 'FATAL' });
+    const broken = await realtimeNode(t, { log, resolve: () => Promise.reject(error) });
+    const knock = async () => expect((await refused(broken.url)).status).toBe(503);
+    for (const _ of [1, 2, 3]) await knock();
+    error = new TypeError('x');
+    for (const _ of [1, 2]) await knock();
+    const unchecked = 'an upgrade could not be checked';
+    expect(log.lines.filter(({ level }) => level !== 'debug')).toMatchObject([
+      { level: 'warn', facts: { cause: 'database', state: 'begun', by: { [unchecked]: 1 } } },
+      ...[1, 2].map(() => ({ level: 'error', facts: { err: error }, message: unchecked })),
+    ]);
     await broken.stop();
   });
 });

@@ -1,6 +1,5 @@
 import type { RateLimiter } from '../../../access/limits/rate-limiter';
 import { messageBucket } from '../../../access/limits/rate-buckets';
-import type { Logger } from '../../../engines/log/port';
 import { isWithinJsonBounds } from '../../../lib/json/bounds';
 import { broadcastText } from '../relay/envelopes';
 import { pongFrame } from '../delivery/frames';
@@ -9,6 +8,7 @@ import { CLOSE, LIMITS } from './limits';
 import type { RealtimeMetrics } from '../session/metrics';
 import { parseClientMessage, PONG, type SocketErrorCode } from './protocol';
 import { clock, type Session } from '../session/session';
+import type { SocketFailures } from '../session/socket-failures';
 import type { Subscriptions } from '../session/subscriptions';
 import type { TransientSender } from '../relay/transient';
 
@@ -25,7 +25,7 @@ export interface MessagesDeps {
   transient: Pick<TransientSender, 'publish'>;
   counts: Pick<RateLimiter, 'pace'>;
   metrics: Pick<RealtimeMetrics, 'closed'>;
-  log: Logger;
+  failed: SocketFailures;
 }
 
 /**
@@ -162,14 +162,14 @@ export class Messages {
     session.working = true;
     work
       .catch((error: unknown) =>
-        this.deps.log.error({ err: error, session: session.id }, 'a client message could not be worked on'),
+        this.deps.failed({ err: error, session: session.id }, 'a client message could not be worked on'),
       )
       .then(() => {
         session.working = false;
         this.goOn(session);
       })
       .catch((error: unknown) =>
-        this.deps.log.error({ err: error, session: session.id }, 'waiting client messages were lost'),
+        this.deps.failed({ err: error, session: session.id }, 'waiting client messages were lost'),
       );
   }
 

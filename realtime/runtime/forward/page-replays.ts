@@ -1,16 +1,16 @@
-import type { Logger } from '../../../engines/log/port';
 import type { Channel, Places, Subscription } from '../channel/channel';
 import { parsePlaces } from '../channel/ids';
 import type { Hub } from '../delivery/hub';
 import { textFrame } from '../delivery/frames';
 import type { RealtimeMetrics } from '../session/metrics';
+import type { SocketFailures } from '../session/socket-failures';
 import type { Forwarding } from './forwarding';
 import type { MissedMessages } from './missed';
 
 export interface PageReplaysDeps {
   hub: Hub;
   forwarding: Pick<Forwarding, 'missedBy'>;
-  log: Logger;
+  failed: SocketFailures;
   metrics: RealtimeMetrics;
 }
 
@@ -42,7 +42,7 @@ export class PageReplays {
   /** Sends what was missed, a part whenever the socket has taken the one before, and joins at the end. */
   async replay(subscription: Subscription, { missed, places, recovered }: PageStart): Promise<void> {
     const { session, channel } = subscription;
-    const { hub, log } = this.deps;
+    const { hub, failed } = this.deps;
     const goesOn = () => subscription.state === 'replaying' && session.open;
     try {
       if (recovered === true && goesOn()) await this.sendRemovals(subscription, missed, places);
@@ -60,7 +60,7 @@ export class PageReplays {
         subscription.places = at.slice(1);
       }
     } catch (error) {
-      log.warn({ err: error, channel: channel.name, session: session.id }, 'a replay of a page broke off');
+      failed({ err: error, channel: channel.name, session: session.id }, 'a replay of a page broke off');
       if (subscription.state !== 'ended') hub.drop(subscription);
     }
   }

@@ -1,4 +1,3 @@
-import type { Logger } from '../../../engines/log/port';
 import type { StoredMessage } from '../relay/envelopes';
 import { eventText, storedMessageText } from '../relay/envelopes';
 import { textFrame } from '../delivery/frames';
@@ -15,6 +14,7 @@ import type { RealtimeMetrics } from './metrics';
 import { inTime, type Outbox, type PageBounds } from '../delivery/outbox';
 import { subscribedText, unsubscribedText } from '../channel/protocol';
 import type { Session } from './session';
+import type { SocketFailures } from './socket-failures';
 
 const PAGE: PageBounds = { messages: 128, bytes: 256 * 1024 };
 /** How long a client that was on a node ahead of this one waits until this one has come as far. */
@@ -32,7 +32,7 @@ export interface SubscriptionDeps {
   families: Families;
   services: ChannelServices;
   forwarding: Pick<Forwarding, 'open' | 'missedBy'>;
-  log: Logger;
+  failed: SocketFailures;
   metrics: RealtimeMetrics;
 }
 
@@ -63,7 +63,7 @@ export class Subscriptions {
       if (session.subscriptions.length >= LIMITS.subscriptions) return session.error('SUBSCRIBE_FAILED', name);
       await this.attach(session, name, since);
     } catch (error) {
-      this.deps.log.error({ err: error, channel: name, session: session.id }, 'a subscription could not be registered');
+      this.deps.failed({ err: error, channel: name, session: session.id }, 'a subscription could not be registered');
       session.error('SUBSCRIBE_FAILED', name);
     }
   }
@@ -161,7 +161,7 @@ export class Subscriptions {
   private async bootstrap(subscription: Subscription): Promise<void> {
     const { session } = subscription;
     const { name } = subscription.channel;
-    const { families, services, log, hub } = this.deps;
+    const { families, services, failed, hub } = this.deps;
     const sendFrame = (bytes: Buffer) => {
       if (subscription.state !== 'ended') session.sendFrame(bytes);
     };
@@ -177,10 +177,7 @@ export class Subscriptions {
     try {
       await named?.family.bootstrap?.(subscriber, services);
     } catch (error) {
-      log.error(
-        { err: error, channel: name, session: session.id },
-        'a new subscriber could not be given its beginning',
-      );
+      failed({ err: error, channel: name, session: session.id }, 'a new subscriber could not be given its beginning');
       if (subscription.state === 'ended') return;
       hub.leave(subscription);
       session.error('SUBSCRIBE_FAILED', name);
@@ -206,7 +203,7 @@ export class Subscriptions {
    */
   private async replay(subscription: Subscription, first: readonly HistoryEntry[] = []): Promise<void> {
     const { session, channel } = subscription;
-    const { hub, log } = this.deps;
+    const { hub, failed } = this.deps;
     try {
       if (first.length > 0) this.sendPage(subscription, first);
       for (;;) {
@@ -219,7 +216,7 @@ export class Subscriptions {
         this.sendPage(subscription, page);
       }
     } catch (error) {
-      log.warn({ err: error, channel: channel.name, session: session.id }, 'a replay broke off');
+      failed({ err: error, channel: channel.name, session: session.id }, 'a replay broke off');
       if (subscription.state !== 'ended') hub.drop(subscription);
     }
   }

@@ -4,13 +4,13 @@ import { contextOf } from '../../../access/authentication/contexts';
 import type { RateLimiter } from '../../../access/limits/rate-limiter';
 import { failureBucket, upgradeBucket } from '../../../access/limits/rate-buckets';
 import type { CallerResolver } from '../../../access/authentication/resolve';
-import type { Logger } from '../../../engines/log/port';
 import type { Slots } from '../../../engines/slots/port';
 import { ApiError } from '../../../kernel/errors';
 import { plainAddress } from '../../../lib/net/addresses';
 import type { OriginPolicy } from '../../../lib/net/origins';
 import { LIMITS } from '../channel/limits';
 import { inTime } from '../delivery/outbox';
+import type { SocketFailures } from '../session/socket-failures';
 import { refuseEarly, requestUrl, type Refusal } from './upgrade';
 
 export interface AdmissionDeps {
@@ -26,7 +26,7 @@ export interface AdmissionDeps {
   counts: Pick<RateLimiter, 'wait'>;
   /** Counts the sockets of each caller. */
   slots: Pick<Slots, 'take' | 'giveBack'>;
-  log: Logger;
+  failed: SocketFailures;
 }
 
 const RESOLVE_FAILED: Refusal = {
@@ -60,7 +60,7 @@ export class UpgradeAdmission {
         const { status, code, message, retry_after_seconds } = error;
         return { status, error: code, message, retry_after_seconds };
       }
-      this.deps.log.error({ err: error }, 'an upgrade could not be checked');
+      this.deps.failed({ err: error }, 'an upgrade could not be checked');
       return RESOLVE_FAILED;
     }
   }
