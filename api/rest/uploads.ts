@@ -49,7 +49,16 @@ export async function readUpload(
   const limits = { files: 1, fields: MAX_FIELDS, fieldSize: MAX_FIELD_BYTES, fileSize: takes.most_bytes };
   const fields: Record<string, unknown> = {};
   let file: UploadedFile | undefined;
+  const { raw } = request;
+  const { socket } = raw;
+  // Node ends the body of a request that was answered already neither at its end nor at that of the connection.
+  const abort = () => void raw.destroy(new Error('the connection is closed'));
+  socket.once('close', abort);
+  const ensureArriving = () => {
+    if (raw.destroyed && !raw.complete) throw new ApiError('BAD_REQUEST', 'The body broke off');
+  };
   try {
+    ensureArriving();
     for await (const part of request.parts({ limits })) {
       if (part.type === 'file') file = await store(part, takes, stores);
       else if (Object.hasOwn(fields, part.fieldname)) throw refused(`${part.fieldname}: is given twice`);
@@ -57,7 +66,10 @@ export async function readUpload(
     }
   } catch (error) {
     if (file) await drop(stores, file.key);
+    ensureArriving();
     throw inOurWords(error, takes);
+  } finally {
+    socket.off('close', abort);
   }
   if (!file) throw refused(`${takes.file}: is missing`);
   const { key } = file;

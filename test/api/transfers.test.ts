@@ -10,7 +10,9 @@ import { attachment, authenticated, command, conflict, download, feature, get, n
 import { permission, post, query, upload } from '../../app/operation';
 import { testDatabase, type TestDatabase } from '../support/database';
 import { callerOf, serveDeclared, type DeclaredApi } from '../support/declared-api';
+import { keptLog } from '../support/log';
 import { until } from '../support/projections';
+import { parseAnswer, rawHttp } from '../support/raw-http';
 import { sweepUploads } from '../../maintenance/retention/upload-sweep';
 
 /** Files and streams, in and out, over real sockets. */
@@ -157,29 +159,31 @@ const operations = [
 let t: TestDatabase;
 let blobs: Blobs;
 let folder: string;
+const log = keptLog();
 let api: DeclaredApi;
+/** Waits briefly for the rest of a body. */
+let impatient: DeclaredApi;
 beforeAll(async () => {
   t = await testDatabase();
   folder = mkdtempSync(join(tmpdir(), 'lumio-transfers-'));
   blobs = await openBlobs(folder);
   const rights = { account_id: 'a', permissions: new Set(['sounds:create']) };
-  api = await serveDeclared(
-    operations,
-    {
-      blobs,
-      db: t.db,
-      awaitShown: async () => undefined,
-      features: { enabled: () => ((judged += 1), switched) },
-    },
-    {
-      ada: callerOf(rights),
-      bob: callerOf({ account_id: 'a', user_id: 'bob' }),
-      limited: callerOf({ account_id: 'a', rate_bucket: 'limited', rate_limit: 100_000 }),
-    },
-  );
+  const services = {
+    blobs,
+    db: t.db,
+    awaitShown: async () => undefined,
+    features: { enabled: () => ((judged += 1), switched) },
+  };
+  const callers = {
+    ada: callerOf(rights),
+    bob: callerOf({ account_id: 'a', user_id: 'bob' }),
+    limited: callerOf({ account_id: 'a', rate_bucket: 'limited', rate_limit: 100_000 }),
+  };
+  api = await serveDeclared(operations, services, callers, {}, { log });
+  impatient = await serveDeclared(operations, services, callers, { requests: { body_progress: '200ms' } }, { log });
 });
 afterAll(async () => {
-  await api?.close();
+  await Promise.all([api?.close(), impatient?.close()]);
   await blobs?.close();
   await t?.drop();
   rmSync(folder, { recursive: true, force: true });
@@ -578,10 +582,35 @@ describe('an upload', () => {
     asked.on('error', () => undefined);
     asked.write(head);
     asked.write(mp3(50_000));
-    await until(async () => true);
+    await until(async () => (await t.db.query('select 1 as one from uploads_under_way')).length === 1);
+    log.lines.length = 0;
     asked.destroy();
+    await until(async () => (await t.db.query('select 1 as one from uploads_under_way')).length === 0);
+    expect(log.lines.filter(({ level }) => level === 'warn' || level === 'error')).toEqual([]);
     await until(async () => (await stored()).length === 0);
     expect((await send([['file', mp3(10)]])).status).toBe(201);
+  });
+
+  test.each([
+    ['within its file', 'file', '"; filename="a.mp3', mp3(50_000)],
+    ['within its head of a file', 'file', '"; filename="a.mp3', 'ID'],
+    ['within a field', 'name', '', 'ad'],
+    ['before its first part', 'name', '', null],
+  ])('without progress %s ends with 408 and leaves nothing', async (_where, name, filename, content) => {
+    const part = `--x\r\ncontent-disposition: form-data; name="${name}${filename}"\r\n\r\n`;
+    const head = ['POST /v1/sounds HTTP/1.1', 'host: x', 'authorization: Bearer ada', 'content-length: 150000'];
+    const begin = `${head.join('\r\n')}\r\ncontent-type: multipart/form-data; boundary=x\r\n\r\n`;
+    log.lines.length = 0;
+    const sent = content === null ? begin : Buffer.concat([Buffer.from(begin + part), Buffer.from(content)]);
+    const { status, headers, body } = parseAnswer(await rawHttp(impatient.url, sent));
+    expect([status, headers.connection, JSON.parse(body)]).toEqual([
+      408,
+      'close',
+      { error: 'BAD_REQUEST', message: 'Nothing of the body arrived for 0.2 s' },
+    ]);
+    await until(async () => (await t.db.query('select 1 as one from uploads_under_way')).length === 0);
+    expect(await stored()).toEqual([]);
+    expect(log.lines.filter(({ level }) => level === 'warn' || level === 'error')).toEqual([]);
   });
 });
 

@@ -49,7 +49,7 @@ export async function serveDeclared(
   services: Partial<Services>,
   callers: Record<string, Caller>,
   settings: object = {},
-  bounds: Partial<Pick<ApiDeps, 'reading' | 'webhooks' | 'graphql' | 'rate_limits'>> = {},
+  bounds: Partial<Pick<ApiDeps, 'reading' | 'webhooks' | 'graphql' | 'rate_limits' | 'log'>> = {},
 ): Promise<DeclaredApi> {
   const api = await createApi({
     settings: SettingsSchema.parse({ port: 0, docs: { openapi_json: true }, ...settings }),
