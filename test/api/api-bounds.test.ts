@@ -256,6 +256,15 @@ describe('bodies', () => {
     const look = async () => (working === count ? true : undefined);
     expect(await promised(look, `${count} requests are worked on`, 5_000)).toBe(true);
   };
+  /** Fills the room of an address, but for a rest that is smaller than any chunk. */
+  async function fill(): Promise<Socket[]> {
+    const sockets = await four(begun() + body);
+    await works(4);
+    sockets.push(await deaf(api.url, begun() + body.slice(0, 4 * MiB - 4 * BODY - 1_000)));
+    const look = async () => ((await free()).status === 503 ? true : undefined);
+    expect(await promised(look, 'no room for a body', 5_000)).toBe(true);
+    return sockets;
+  }
   const answerOf = async (socket: Socket) => {
     let text = '';
     socket.on('data', (chunk: Buffer) => (text += chunk.toString('latin1'))).resume();
@@ -303,6 +312,16 @@ describe('bodies', () => {
     expect(await promised(look, 'room for a delivery', 5_000)).toBe(true);
   });
 
+  test('of signed webhooks have room where other bodies fill that of their address', async () => {
+    const end = hold();
+    const others = await fill();
+    const headers = `x-signature: any\r\ncontent-length: ${BODY}\r\n`;
+    others.push(await deaf(api.url, head('POST /v1/webhooks/sample', headers) + body));
+    await works(5);
+    for (const socket of others) socket.destroy();
+    end();
+  });
+
   test('without progress end with 408, also where bytes came before', async () => {
     const heads = [
       begun(),
@@ -338,9 +357,7 @@ describe('bodies', () => {
 
   test('of a query, which no route reads, are thrown away where there is no room', async () => {
     const end = hold();
-    const others = await four(begun() + body);
-    await works(4);
-    others.push(await deaf(api.url, begun() + body.slice(0, 4 * MiB - 4 * BODY - 1_000)));
+    const others = await fill();
     const reader = await deaf(api.url, head('GET /v1/waits', `content-length: ${BODY}\r\n`) + body);
     await free();
     end();

@@ -29,9 +29,9 @@ export function boundBodies(app: FastifyInstance, limits: BodyLimits): void {
   let all = 0;
 
   function refusalOf(network: string, sender: Sender, bytes: number): ApiError | null {
-    const address_has_room = (networks.get(network) ?? 0) + bytes <= limits.address_body_bytes;
+    const address_bytes = sender === 'signed' ? 0 : (networks.get(network) ?? 0) + bytes;
     const part_has_room = senders[sender] + bytes <= limits.body_bytes * PARTS[sender];
-    if (address_has_room && part_has_room && all + bytes <= limits.body_bytes) return null;
+    if (address_bytes <= limits.address_body_bytes && part_has_room && all + bytes <= limits.body_bytes) return null;
     const text = 'the bodies of requests under way have no room left';
     return new ApiError('INTERNAL_SERVER_ERROR', text, { status: 503, retry_after_seconds: RETRY_SECONDS });
   }
