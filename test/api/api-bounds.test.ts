@@ -315,11 +315,12 @@ describe('bodies', () => {
   test('of signed webhooks have room where other bodies fill that of their address', async () => {
     const end = hold();
     const others = await fill();
-    const headers = `x-signature: any\r\ncontent-length: ${BODY}\r\n`;
-    others.push(await deaf(api.url, head('POST /v1/webhooks/sample', headers) + body));
+    const headers = `x-signature: any\r\ncontent-length: ${BODY}\r\nconnection: close\r\n`;
+    const signed = await deaf(api.url, head('POST /v1/webhooks/sample', headers) + body);
     await works(5);
-    for (const socket of others) socket.destroy();
     end();
+    expect(await answerOf(signed)).toMatchObject({ status: 200 });
+    for (const socket of others) socket.destroy();
   });
 
   test('without progress end with 408, also where bytes came before', async () => {
