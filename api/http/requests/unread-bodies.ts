@@ -20,9 +20,12 @@ export function closeUnreadBodies(app: FastifyInstance): void {
 
 function closeAfter(reply: FastifyReply): void {
   void reply.header('connection', 'close');
-  const { socket } = reply.request.raw;
+  const { raw } = reply.request;
+  const { socket } = raw;
   // Node closes the connection by this method at the end of an answer with `Connection: close`.
   socket.destroySoon = () => drain(socket);
+  // Node ends a request that is not answered yet only, and whoever reads the body would wait for ever.
+  socket.once('close', () => raw.destroy());
 }
 
 function drain(socket: Socket): void {
