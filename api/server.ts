@@ -17,7 +17,7 @@ import { acceptJson } from './http/requests/bodies';
 import { boundBodies } from './http/requests/body-room';
 import { clientIp, trustedProxies } from './http/requests/client-ip';
 import { endStalledBodies } from './http/requests/stalled-bodies';
-import { closeUnreadBodies } from './http/requests/unread-bodies';
+import { closeUnreadBodies, endConnection } from './http/requests/unread-bodies';
 import { answerInTurn } from './http/requests/pipelined-requests';
 import { challengeOf } from './http/answers/challenges';
 import { registerDocs } from './documents/docs';
@@ -272,7 +272,8 @@ function answerBrokenRequest(error: Error & { code?: string }, socket: Socket): 
         ? '408 Request Timeout'
         : '400 Bad Request';
   const body = '{"error":"BAD_REQUEST","message":"The request is malformed"}';
-  socket.end(
+  endConnection(
+    socket,
     `HTTP/1.1 ${status}\r\ncontent-type: ${JSON_TYPE}\r\ncontent-length: ${body.length}\r\nconnection: close\r\n\r\n${body}`,
   );
 }

@@ -415,6 +415,23 @@ describe('bodies', () => {
     expect(working).toBe(0);
   });
 
+  test('that take longer than a minute are not read to their end after the refusal', async () => {
+    working = 0;
+    const asked = new Promise<Socket>((done) => api.server.once('request', (request) => done(request.socket)));
+    const late = JSON.stringify({ kind: 'waits', raw: 1 });
+    const { port, hostname } = new URL(api.url);
+    const socket = createConnection({ port: Number(port), host: hostname, allowHalfOpen: true });
+    socket.on('error', () => undefined);
+    socket.write(head('POST /v1/read', `content-type: application/json\r\ncontent-length: ${late.length}\r\n`));
+    // As Node reports it, which looks twice a minute.
+    const error = Object.assign(new Error('late'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' });
+    api.server.emit('clientError', error, await asked);
+    expect(await answerOf(socket)).toMatchObject({ status: 408, headers: { connection: 'close' } });
+    socket.write(late);
+    await cut(socket);
+    expect(working).toBe(0);
+  });
+
   test.each([
     ['a name', { ['m'.repeat(100_000)]: 1 }],
     ['a value', { raw: 1, kind: 'k'.repeat(100_000) }],

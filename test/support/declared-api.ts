@@ -1,3 +1,4 @@
+import type { Server } from 'node:http';
 import { z } from 'zod';
 import type { Caller } from '../../access/authentication/caller';
 import { anonymous } from '../../access/authentication/resolve';
@@ -37,6 +38,7 @@ const PING = query({
 });
 
 export interface DeclaredApi extends Door {
+  server: Server;
   close(): Promise<void>;
 }
 
@@ -69,5 +71,5 @@ export async function serveDeclared(
     ...bounds,
   });
   const url = await api.listen();
-  return { ...doorAt(url, Object.keys(callers)[0] ?? ''), close: () => api.close() };
+  return { ...doorAt(url, Object.keys(callers)[0] ?? ''), server: api.app.server, close: () => api.close() };
 }

@@ -23,13 +23,14 @@ function closeAfter(reply: FastifyReply): void {
   const { raw } = reply.request;
   const { socket } = raw;
   // Node closes the connection by this method at the end of an answer with `Connection: close`.
-  socket.destroySoon = () => drain(socket);
+  socket.destroySoon = () => endConnection(socket);
   // Node ends a request that is not answered yet only, and whoever reads the body would wait for ever.
   socket.once('close', () => raw.destroy());
 }
 
-function drain(socket: Socket): void {
-  socket.end();
+/** Ends a connection of which more may arrive, after the text. Its request, when not complete, is not carried out. */
+export function endConnection(socket: Socket, text = ''): void {
+  socket.end(text);
   let left = DRAINED_BYTES;
   // The parser gets no more bytes, so that a request behind the body is not carried out.
   socket.removeAllListeners('data');
