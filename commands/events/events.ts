@@ -16,7 +16,7 @@ import {
 } from '../../app/operation';
 import { emittedBucket } from '../../access/limits/rate-buckets';
 import type { Services } from '../../app/services';
-import { countEmittedBytes, secondsToNextDay } from './emitted-bytes';
+import { countEmittedBytes, discountEmittedBytes, secondsToNextDay } from './emitted-bytes';
 import { exampleText } from '../../domain/events/event-catalogue';
 import { eventUserId } from '../../domain/events/event-users';
 import { MAX_DISPLAY_PAYLOAD } from '../../domain/events/display-payload';
@@ -28,6 +28,7 @@ import {
   type EventRow,
   eventsChannel,
 } from '../../domain/events/events';
+import { allSettledOrThrow } from '../../lib/async/all-settled';
 import { INSTANT_PATTERN, parseInstant, shownInstant } from '../../lib/time/instants';
 import { isTransition } from '../../domain/history/channel-status';
 import { stringify } from '../../lib/json/raw-json';
@@ -107,11 +108,12 @@ export const emitEvent = command({
     const earlier = context.idempotency_seed === null ? undefined : await stored(services, row);
     if (earlier) return emitted(earlier, context);
     await takeBytes('emitted', caller, context, row, services);
-    if (!(await countEmittedBytes(services.db, row.account_id, Buffer.byteLength(row.raw), context.now))) {
+    const counted = [services.db, row.account_id, Buffer.byteLength(row.raw), context.now] as const;
+    if (!(await countEmittedBytes(...counted))) {
       throw refuse('TOO_MANY_BYTES', { retry_after_seconds: secondsToNextDay(context.now) });
     }
     const user_id = eventUserId(row.platform, row.raw);
-    const ends = await services.records.append(TOPICS.platform_events, [
+    const appended = services.records.append(TOPICS.platform_events, [
       {
         id: row.id,
         account_id: row.account_id,
@@ -126,6 +128,11 @@ export const emitEvent = command({
         ...(isTransition(row.type) && { reported_at: row.created_at }),
       },
     ]);
+    // Repetitions during an outage must not use up the day.
+    const ends = await appended.catch(async (error: unknown) => {
+      await allSettledOrThrow([Promise.reject(error), discountEmittedBytes(...counted)]);
+      throw error;
+    });
     await services.awaitShown(context, {
       topic: TOPICS.platform_events,
       ends: [...ends],

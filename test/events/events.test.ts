@@ -3,6 +3,7 @@ import { ran } from '../support/operations';
 import fc from 'fast-check';
 import { randomBytes } from 'node:crypto';
 import { v4, v7 } from 'uuid';
+import { emitEvent } from '../../commands/events/events';
 import { parseInstant } from '../../lib/time/instants';
 import type { Queryable } from '../../engines/postgres/port';
 import type { LoggedRecord } from '../../engines/records/port';
@@ -74,6 +75,24 @@ function expectedPage(records: readonly LoggedRecord[], filter: EventQuery): { i
   const first = filter.offset;
   return { ids: found.slice(first, first + filter.limit).map((r) => r.id), total: found.length };
 }
+
+test('bytes of an event that could not be stored do not count against the day of its account', async () => {
+  const account_id = v4();
+  const failed = new Error('the broker is unavailable');
+  let append = (): Promise<Map<number, number>> => Promise.reject(failed);
+  const services = { db: t.db, records: { append: () => append() }, awaitShown: async () => undefined };
+  const emit = () => {
+    const call = { input: { event_type: 'custom:one', raw: { n: 1 } }, caller: { account_id } };
+    const context = { now: START, idempotency_seed: null };
+    return emitEvent.run({ ...call, context, refuse: (code: string) => new Error(code) } as never, services as never);
+  };
+  const counted = () => t.db.query('select bytes from emitted_bytes where account_id = $1', [account_id]);
+  for (let call = 1; call <= 2; call += 1) await expect(emit()).rejects.toBe(failed);
+  expect(await counted()).toEqual([{ bytes: 0 }]);
+  append = async () => new Map();
+  await emit();
+  expect(await counted()).toEqual([{ bytes: JSON.stringify({ n: 1 }).length }]);
+});
 
 describe('pages of the event log', () => {
   test('every filter, range and page shows what the list of all records says, and the exact total', async () => {
