@@ -81,7 +81,7 @@ interface Sent extends Pick<SaidMessage, 'account_id' | 'message_id'> {
 }
 
 /** Time after a send without a stored id in which its echo is expected, in milliseconds. */
-const ECHO_MS = 15_000;
+export const ECHO_MS = 15_000;
 
 /**
  * Whether a message of a bot that is the channel itself was sent by this installation: its send names the message, a

@@ -1,7 +1,7 @@
 import { moduleFlag } from '../../domain/automation/bot-modules';
 import type { Platform } from '../../domain/common/vendors';
 import type { Queryable } from '../../engines/postgres/port';
-import { placesWithBot } from './account-bots';
+import { ECHO_MS, placesWithBot } from './account-bots';
 import { accountFlags } from './account-flags';
 
 /** A live channel in which an account's messages are due. */
@@ -37,6 +37,25 @@ export async function timedPlaces(db: Pick<Queryable, 'query'>, account_id: stri
 }
 
 /**
+ * Lines of a channel after a time that no bot of this installation wrote. A bot that is the channel itself counts for
+ * what it did not send from here; where a platform names no message, that is what follows no send.
+ */
+const LINES_OF_OTHERS = `
+  select 1 as one from platform_chat_messages m
+    cross join lateral (select m.content ->> 'platform_user_id' as author, m.content ->> 'channel_id' as channel) line
+    cross join lateral (select
+      exists (select from bot_connections b where b.platform = m.platform and b.platform_user_id = line.author)
+      or exists (select from system_connections s where s.platform = m.platform and s.bot_user_id = line.author) as is_bot
+    ) of_bot
+  where m.account_id = $1 and m.platform = $2 and m.place > $3
+    and not exists (select from chat_sends s where s.account_id = $1 and s.message_id = m.message_id)
+    and not (is_bot and (line.author is distinct from line.channel or exists (
+      select from chat_sends s where s.account_id = $1 and s.platform = m.platform and s.message_id is null
+        and s.text_hash is not null and s.status <> 'refused'
+        and s.asked_at between m.created_at - interval '${ECHO_MS} milliseconds' and m.created_at + interval '1 second')))
+  limit $4`;
+
+/**
  * The next message of a channel; null without one, while too few lines were written since the last, and when one was
  * sent after `started_ms`, which is when this one was due.
  */
@@ -56,12 +75,8 @@ export async function nextMessage(
   if (turn === undefined || turn.messages.length === 0) return null;
   if (turn.sent_micros !== null && turn.sent_micros / 1_000 > started_ms) return null;
   if (turn.min_chat_lines > 0 && turn.sent_micros !== null) {
-    const lines = await db.query(
-      `select 1 as one from platform_chat_messages m where m.account_id = $1 and m.platform = $2 and m.place > $3
-         and not exists (select from chat_sends s where s.account_id = $1 and s.message_id = m.message_id) limit $4`,
-      [account_id, platform, turn.sent_micros, turn.min_chat_lines],
-      'timed-lines',
-    );
+    const values = [account_id, platform, turn.sent_micros, turn.min_chat_lines];
+    const lines = await db.query(LINES_OF_OTHERS, values, 'timed-lines');
     if (lines.length < turn.min_chat_lines) return null;
   }
   return turn.messages[turn.sent % turn.messages.length]!;
