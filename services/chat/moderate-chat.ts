@@ -53,7 +53,7 @@ export async function moderateChat(
   if (earlier !== null && once) return UNKNOWN;
   const vendor = services.chat.get(platform)!;
   const channel_id = await prepared(services, vendor, request);
-  const { target, message, ban_id } = await namedIn(services, request);
+  const { target, message, username, ban_id } = await namedIn(services, request);
   const live_chat_id =
     platform === 'youtube' && (action === 'BAN' || action === 'TIMEOUT')
       ? await liveChatFor(db, account_id, request.live_chat_id)
@@ -69,7 +69,7 @@ export async function moderateChat(
     const hashes = { speaker_hash: null, text_hash: null };
     const kept = await keepSend(db, { account_id, id, platform, channel_id, speaker_id: speaker.id, ...hashes }, null);
     if (kept !== 'kept' && once) return UNKNOWN;
-    const at = { channel_id, live_chat_id, username: target?.username ?? null, ban_id };
+    const at = { channel_id, live_chat_id, username, ban_id };
     made_ban_id = await speaker.speak(callOf(vendor, request, at));
   } catch (error) {
     const is_protected = isOfProtected(error, request, channel_id, target);
@@ -106,13 +106,14 @@ async function namedIn(services: ModerationServices, request: ModerationRequest)
   const { target, message } = await factsOf(services, request);
   if (action === 'DELETE') {
     if (message === null) throw new DomainError('MESSAGE_NOT_FOUND');
-    return { message, target, ban_id: null };
+    return { message, target, username: null, ban_id: null };
   }
   const person = { account_id, platform, platform_user_id: platform_user_id! };
-  if (platform === 'trovo' && !COMMAND_NAME.test(target?.username ?? '')) throw new DomainError('PERSON_NOT_FOUND');
+  const username = target?.username ?? request.username ?? null;
+  if (platform === 'trovo' && !COMMAND_NAME.test(username ?? '')) throw new DomainError('PERSON_NOT_FOUND');
   const ban_id = platform === 'youtube' && action === 'UNBAN' ? await banOf(db, person) : null;
   if (platform === 'youtube' && action === 'UNBAN' && ban_id === null) throw new DomainError('BAN_NOT_FOUND');
-  return { message: null, target, ban_id };
+  return { message: null, target, username, ban_id };
 }
 
 /** Whether YouTube refuses a ban because its target is protected. */

@@ -22,6 +22,8 @@ export interface ModerationRequest extends Omit<ChatActCommand, 'type' | 'now' |
   /** The member that acts by their login; null: the bot acts. */
   user_id: string | null;
   live_chat_id: string | null;
+  /** Login of the person, for where the account's history does not know them. */
+  username?: string | null;
   /**
    * The act belongs to a job: a call without an answer is not repeated, and a call whose record could not be published
    * succeeds with `noted: false`.
@@ -91,7 +93,7 @@ export async function noteCall(
   request: ModerationRequest,
   performed: PerformedAct,
 ): Promise<ModerationResult> {
-  const { user_id: _user, live_chat_id: _chat, once = false, ...noted } = request;
+  const { user_id: _user, live_chat_id: _chat, username: _name, once = false, ...noted } = request;
   try {
     await published(services, context, request, performed);
     await act(chatAct, chatActStream(request.act_id), { type: 'chat:moderate', ...noted });

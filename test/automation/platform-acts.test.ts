@@ -1,4 +1,5 @@
 import { LINE_MODULES, type LineModule } from '../../domain/automation/bot-modules';
+import { Automations, chain } from '../support/automations';
 import { startServer, type TestServer } from '../support/server';
 import { ApiClient, eventually } from '../support/vendor-cloud';
 import { type BotCall, type Chat, CHATS, ModeratedChats, type Said } from '../vendors/moderated-chats';
@@ -252,6 +253,94 @@ test('timed messages come in live channels alone, after enough lines of others',
   await stored('trovo', 'hello', 1);
   expect(await due()).toEqual(['two trovo']);
   expect((await owner.send('DELETE', '/v1/bot-modules/timed_messages', undefined)).status).toBe(204);
+});
+
+describe('a step that moderates', () => {
+  let automations: Automations;
+  beforeAll(() => void (automations = new Automations(owner)));
+  afterEach(() => automations.drop());
+
+  const on = (type: string) => ['trigger:event', { event_types: [type] }] as const;
+  const moderate = (action: string) => ['action:moderate', { action, timeout_seconds: 77 }] as const;
+  const from = () => ({ broadcaster_user_id: channels.twitch });
+  const tell = (type: string, event: Record<string, unknown>) =>
+    expect(chats.twitch.notify(channels.twitch, type, event)).toBe(1);
+  const at = () => new Date().toISOString();
+  const calls = () => chats.calls.splice(0);
+  const emit = async (event_type: string, raw: object) =>
+    expect(await owner.send('POST', '/v1/events/emit', { event_type, raw })).toMatchObject({ status: 200 });
+
+  test('acts on the person of a follow, a raid and a redemption, once', async () => {
+    const by = BOTS.twitch;
+    const follow = await automations.make(chain(on('twitch:follower'), moderate('ban')));
+    const raid = await automations.make(chain(on('twitch:raid'), moderate('timeout')));
+    const redeem = await automations.make(chain(on('twitch:reward'), moderate('ban')));
+    const action = { type: 'action:moderate', config: { action: 'timeout', timeout_seconds: 78 } };
+    const reward = { platform: 'twitch', title: 'Hush', platform_reward_id: 'hush', action };
+    const reward_id = (await owner.send('POST', '/v1/rewards', reward)).body.data.id as string;
+    const [follower, raider, redeemer] = [somebody(), somebody(), somebody()];
+    const followed_at = at();
+    const redeemed_at = at();
+    const redemption = { id: `redemption-${redeemer}`, user_id: redeemer, user_name: 'R', reward: { id: 'hush' } };
+    for (let times = 0; times < 2; times += 1) {
+      tell('channel.follow', { ...from(), user_id: follower, user_name: 'F', followed_at });
+      const raided = { from_broadcaster_user_id: raider, to_broadcaster_user_id: channels.twitch, viewers: 5 };
+      if (times === 0) tell('channel.raid', raided);
+      tell('channel.channel_points_custom_reward_redemption.add', { ...from(), ...redemption, redeemed_at });
+    }
+    for (const id of [follow, raid, redeem])
+      expect(await automations.ended(id)).toMatchObject([{ status: 'succeeded' }]);
+    await eventually(async () => chats.calls.length >= 4 || undefined, 'the acts');
+    expect(sorted(calls())).toEqual(
+      sorted([
+        { chat: 'twitch', act: 'ban', by, about: follower },
+        { chat: 'twitch', act: 'timeout', by, about: raider, more: 77 },
+        { chat: 'twitch', act: 'ban', by, about: redeemer },
+        { chat: 'twitch', act: 'timeout', by, about: redeemer, more: 78 },
+      ]),
+    );
+    await owner.send('DELETE', `/v1/rewards/${reward_id}`, undefined);
+  });
+
+  test.each<[type: string, action: string, error: string, happen: () => unknown]>([
+    ['twitch:cheer', 'ban', 'no_author', () => tell('channel.cheer', { ...from(), is_anonymous: true, bits: 5 })],
+    ['twitch:raid_done', 'ban', 'protected_user', () => tell('channel.raid', raidTo(somebody()))],
+    ['twitch:stream_offline', 'timeout', 'no_author', () => tell('stream.offline', from())],
+    ['twitch:cheer', 'delete', 'no_message', () => tell('channel.cheer', { ...from(), user_id: somebody(), bits: 5 })],
+    ['discord:member_join', 'ban', 'unsupported', () => emit('discord:member_join', { user: { id: '5' } })],
+    ['my:event', 'ban', 'no_author', () => emit('my:event', {})],
+    ['trovo:follower', 'timeout', 'unsupported', () => void followOnTrovo(somebody())],
+  ])('for %s fails to %s: %s', async (type, action, error, happen) => {
+    const id = await automations.make(chain(on(type), moderate(action)));
+    await happen();
+    const [run] = await automations.ended(id);
+    expect(run).toMatchObject({ status: 'failed', error });
+    expect(calls()).toEqual([]);
+  });
+
+  test('acts on persons of Trovo and YouTube who have written nothing', async () => {
+    const follow = await automations.make(chain(on('trovo:follower'), moderate('ban')));
+    const [follower, member] = [somebody(), `UC${somebody()}`];
+    followOnTrovo(follower);
+    const member_of = await automations.make(chain(on('youtube:member'), moderate('timeout')));
+    chats.join(member);
+    for (const id of [follow, member_of]) expect(await automations.ended(id)).toMatchObject([{ status: 'succeeded' }]);
+    expect(sorted(calls())).toEqual(
+      sorted([
+        { chat: 'trovo', act: 'ban', by: BOTS.trovo, about: follower },
+        { chat: 'youtube', act: 'timeout', by: BOTS.youtube, about: member, more: 77 },
+      ]),
+    );
+  });
+
+  const raidTo = (to_broadcaster_user_id: string) => {
+    return { from_broadcaster_user_id: channels.twitch, to_broadcaster_user_id, viewers: 5 };
+  };
+  const followOnTrovo = (user: string) =>
+    chats.trovo.say(channels.trovo, {
+      ...{ type: 5003, content: 'just followed channel!' },
+      ...{ sender_id: user, user_name: `n${user}`, nick_name: `Name ${user}` },
+    });
 });
 
 const sorted = (calls: readonly BotCall[]) => calls.map((call) => JSON.stringify(call, KEYS)).sort();

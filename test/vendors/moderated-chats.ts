@@ -117,6 +117,16 @@ export class ModeratedChats {
     return message_id;
   }
 
+  /** A person becomes a member of the channel on YouTube. */
+  join(user: string): void {
+    const { live_chat_id } = this.broadcast!;
+    const publishedAt = new Date().toISOString();
+    this.youtube.say(this.broadcast!, {
+      snippet: { type: 'newSponsorEvent', liveChatId: live_chat_id, authorChannelId: user, publishedAt },
+      authorDetails: { channelId: user, displayName: user },
+    });
+  }
+
   private takeTwitch(): void {
     const { twitch } = this;
     this.take('twitch', twitch, 'POST /helix/chat/messages', ({ body, by }) => {

@@ -4,8 +4,10 @@ import { isPlatform, type Platform } from '../../../domain/common/vendors';
 import type { Queryable } from '../../../engines/postgres/port';
 import { DomainError } from '../../../kernel/errors';
 import { NotSent } from '../../../kernel/job';
+import { memberAt, parsedJson } from '../../../lib/json/paths';
 import { LONGEST_TIMEOUT } from '../../chat/moderate-chat';
 import type { ModerationResult } from '../../chat/moderation-notes';
+import { ownChannel } from '../../connections/own-channel';
 import { placesWithBot } from '../account-bots';
 import { done, type Executor, failed, type Outcome, type StepTools, type StepWork } from './executor';
 
@@ -36,12 +38,29 @@ async function outcomeOf(call: () => Promise<ModerationResult>, passing: Readonl
   }
 }
 
-/** Platform and id of the author of the cause; undefined without one. */
-function authorOf({ cause }: StepWork): { platform: Platform; id: string } | undefined {
+/** Author of a cause, as the call of a platform names them. */
+interface CauseAuthor {
+  platform: string;
+  id: string;
+  /** Login that an event of Trovo names: the history knows only those who write. */
+  username: string | null;
+  live_chat_id: string | null;
+}
+
+/** The author of the cause; undefined without one. */
+function authorOf({ cause }: StepWork): CauseAuthor | undefined {
   const [platform = '', ...rest] = (cause.subject ?? '').split(':');
   const id = cause.author?.id ?? rest.join(':');
   const at = cause.platform ?? platform;
-  return id !== '' && isPlatform(at) ? { platform: at, id } : undefined;
+  if (id === '') return undefined;
+  const payload = cause.event === null ? null : parsedJson(cause.event.raw);
+  const text = (...path: string[]): string | null => {
+    const value = memberAt(payload, path);
+    return typeof value === 'string' && value !== '' ? value : null;
+  };
+  const username = at === 'trovo' ? (text('user_name') ?? text('data', 'user_name')) : null;
+  const live_chat_id = cause.live_chat_id ?? (at === 'youtube' ? text('snippet', 'liveChatId') : null);
+  return { platform: at, id, username, live_chat_id };
 }
 
 export const moderateAuthor: Executor = {
@@ -53,8 +72,12 @@ export const moderateAuthor: Executor = {
     const author = authorOf(work);
     if (author === undefined) return failed('no_author');
     if (action === 'delete' && cause.message_id === null) return failed('no_message');
-    const { platform, id } = author;
+    const { platform, id, username, live_chat_id } = author;
+    if (!isPlatform(platform)) return failed('unsupported');
     if (!(await hasBot(tools, account_id, platform))) return failed('no_bot');
+    // No platform bans the channel itself, which is the author of its own raids.
+    if (action !== 'delete' && (await ownChannel(tools.db, account_id, platform))?.channel_id === id)
+      return failed('protected_user');
     const most = LONGEST_TIMEOUT[platform] ?? Infinity;
     const call = () =>
       tools.chats.moderate(ACTOR, {
@@ -62,9 +85,9 @@ export const moderateAuthor: Executor = {
         platform_user_id: action === 'delete' ? null : id,
         message_id: action === 'delete' ? cause.message_id : null,
         duration_secs: action === 'timeout' ? Math.min(timeout_seconds, most) : null,
-        live_chat_id: cause.live_chat_id,
+        ...{ live_chat_id, username },
       });
-    return outcomeOf(call, NOT_STORED);
+    return outcomeOf(call, cause.message_id === null ? new Set() : NOT_STORED);
   },
 };
 
