@@ -68,13 +68,14 @@ export async function installedBots(
 /** A message in an account's own room. */
 export interface SaidMessage {
   account_id: string;
+  platform: string;
   message_id: string | null;
   /** Time of the line, in milliseconds since 1970. */
   at_ms: number;
   text: string;
 }
 
-interface Sent extends Pick<SaidMessage, 'account_id' | 'message_id'> {
+interface Sent extends Pick<SaidMessage, 'account_id' | 'platform' | 'message_id'> {
   asked_ms: number;
   /** Of a send whose platform named no id. */
   mark: number | null;
@@ -85,8 +86,8 @@ export const ECHO_MS = 15_000;
 
 /**
  * Whether a message of a bot that is the channel itself was sent by this installation: its send names the message, a
- * send of the account shortly before the message has no stored outcome, or the platform named no id of one with this
- * text.
+ * send of the account to this platform shortly before the message has no stored outcome, or the platform named no id of
+ * one with this text.
  */
 export async function sentHere(
   db: Pick<Queryable, 'query'>,
@@ -96,7 +97,7 @@ export async function sentHere(
   const accounts = [...new Set(messages.map(({ account_id }) => account_id))];
   const earliest_ms = Math.min(...messages.map(({ at_ms }) => at_ms)) - ECHO_MS;
   const rows = await db.query<Sent & Record<string, unknown>>(
-    `select account_id, message_id, (extract(epoch from asked_at) * 1000)::float8 as asked_ms,
+    `select account_id, platform, message_id, (extract(epoch from asked_at) * 1000)::float8 as asked_ms,
        case status when 'sent' then echo_mark end as mark
      from chat_sends
      where account_id = any($1::text[]::uuid[])
@@ -109,10 +110,13 @@ export async function sentHere(
   );
   const named = new Set(rows.map((row) => `${row.account_id} ${row.message_id}`));
   const nameless = rows.filter(({ message_id }) => message_id === null);
-  return ({ account_id, message_id, at_ms, text }) =>
+  return ({ account_id, platform, message_id, at_ms, text }) =>
     (message_id !== null && named.has(`${account_id} ${message_id}`)) ||
     nameless.some(
       ({ mark, ...send }) =>
-        send.account_id === account_id && send.asked_ms > at_ms - ECHO_MS && (mark === null || mark === echoMark(text)),
+        send.account_id === account_id &&
+        send.platform === platform &&
+        send.asked_ms > at_ms - ECHO_MS &&
+        (mark === null || mark === echoMark(text)),
     );
 }

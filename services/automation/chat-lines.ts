@@ -55,8 +55,8 @@ export const isBroadcaster = ({ platform_user_id, message }: Pick<ChatLine, 'pla
 export const shownName = ({ message }: Pick<ChatLine, 'message'>): string =>
   message.author!.display_name ?? message.author!.username ?? '';
 
-const saidBy = ({ account_id, message_id, at_ms, message: { text } }: ChatLine): SaidMessage => ({
-  ...{ account_id, message_id, at_ms, text },
+const saidBy = ({ account_id, platform, message_id, at_ms, message: { text } }: ChatLine): SaidMessage => ({
+  ...{ account_id, platform, message_id, at_ms, text },
 });
 
 /** Lines that no bot of this installation wrote; a bot that is the channel itself counts for what it sent from here. */

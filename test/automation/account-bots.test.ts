@@ -18,11 +18,11 @@ test('a line that is read late is the echo of a send of its own time without an 
     [account_id, randomUUID(), asked_ms, 'hash'],
   );
   const [echo, later] = [1_000, 20_000].map((after) => ({
-    ...{ account_id, message_id: null, at_ms: asked_ms + after, text: 'Hi' },
+    ...{ account_id, platform: 'kick', message_id: null, at_ms: asked_ms + after, text: 'Hi' },
   }));
-  const stranger = { ...echo!, account_id: randomUUID() };
-  const isSentHere = await sentHere(t.db, [echo!, later!, stranger]);
-  expect([echo!, later!, stranger].map(isSentHere)).toEqual([true, false, false]);
+  const lines = [echo!, later!, { ...echo!, account_id: randomUUID() }, { ...echo!, platform: 'twitch' }];
+  const isSentHere = await sentHere(t.db, lines);
+  expect(lines.map(isSentHere)).toEqual([true, false, false, false]);
 });
 
 test('a line with the text of a send to which the platform gave no id is its echo', async () => {
@@ -31,7 +31,7 @@ test('a line with the text of a send to which the platform gave no id is its ech
   await keepSend(t.db, { ...of, text_hash: 'hash', echo_mark: echoMark('!hug ada ') }, null);
   await endSend(t.db, of, 'sent');
   const said = (text: string, after_ms = 1_000) => ({
-    ...{ account_id, message_id: 'line', at_ms: Date.now() + after_ms, text },
+    ...{ account_id, platform: 'trovo', message_id: 'line', at_ms: Date.now() + after_ms, text },
   });
   const lines = [said('!hug ada'), said('!hug bob'), said('!hug ada', 20_000)];
   const isSentHere = await sentHere(t.db, lines);

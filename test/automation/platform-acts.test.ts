@@ -20,16 +20,10 @@ beforeAll(async () => {
     ...{ twitch: twitch.platform_channel_id, youtube: youtube.platform_channel_id, trovo: trovo.platform_channel_id },
   };
   chats.open(channels);
-  for (const chat of CHATS)
-    for (const [kind, person] of [
-      ['channel', channels[chat]],
-      ['bot', BOTS[chat]],
-    ] as const) {
-      const path = `/v1/connections/oauth/${chat}`;
-      const { state } = (await owner.send('POST', `${path}/start`, { kind, return_to: WEB })).body;
-      const code = chats[chat].tokens.code(person);
-      expect(await owner.send('POST', `${path}/exchange`, { code, state })).toMatchObject({ status: 200 });
-    }
+  for (const chat of CHATS) {
+    await connect(chat, 'channel', channels[chat]);
+    await connect(chat, 'bot', BOTS[chat]);
+  }
   for (const chat of CHATS) {
     const response = `last ${chat}`;
     const last = { name: `last-${chat}`, response_type: 'text', response, platforms: [chat] };
@@ -41,6 +35,13 @@ afterAll(async () => {
   await server?.dispose();
   await chats.close();
 });
+
+async function connect(chat: Chat, kind: 'channel' | 'bot', person: string): Promise<void> {
+  const path = `/v1/connections/oauth/${chat}`;
+  const { state } = (await owner.send('POST', `${path}/start`, { kind, return_to: WEB })).body;
+  const code = chats[chat].tokens.code(person);
+  expect(await owner.send('POST', `${path}/exchange`, { code, state })).toMatchObject({ status: 200 });
+}
 
 const put = async (name: string, body: object) =>
   expect(await owner.send('PUT', `/v1/bot-modules/${name}`, body)).toMatchObject({ status: 200 });
@@ -63,7 +64,7 @@ async function settled(count: number): Promise<BotCall[]> {
   await eventually(async () => {
     const jobs = await server.database!.db.query(
       `select 1 from graphile_worker._private_jobs j join graphile_worker._private_tasks t on t.id = j.task_id
-         where t.identifier = 'act-on-chat-line'`,
+         where t.identifier in ('act-on-chat-line', 'answer-bot-command')`,
     );
     return jobs.length === 0 || undefined;
   }, 'the acts of modules');
@@ -341,6 +342,22 @@ describe('a step that moderates', () => {
       ...{ type: 5003, content: 'just followed channel!' },
       ...{ sender_id: user, user_name: `n${user}`, nick_name: `Name ${user}` },
     });
+});
+
+test('a bot that is the channel itself answers the person who types there, and no message of its own', async () => {
+  const { data } = (await owner.get('/v1/bot-connections')).body as { data: { id: string; platform: string }[] };
+  const { id } = data.find(({ platform }) => platform === 'trovo')!;
+  expect((await owner.send('DELETE', `/v1/bot-connections/${id}`, undefined)).status).toBe(204);
+  await connect('trovo', 'bot', channels.trovo);
+  const command = { name: 'echo', response_type: 'text', response: '!echo {{count}}', platforms: ['trovo'] };
+  expect((await owner.send('POST', '/v1/bot-commands', command)).status).toBe(201);
+  chats.say('trovo', { user: somebody(), text: '!echo' });
+  const first = await settled(1);
+  chats.say('trovo', { user: channels.trovo, text: '!echo' });
+  expect([...first, ...(await settled(1))].map(({ by, about }) => [by, about])).toEqual([
+    [channels.trovo, '!echo 1'],
+    [channels.trovo, '!echo 2'],
+  ]);
 });
 
 const sorted = (calls: readonly BotCall[]) => calls.map((call) => JSON.stringify(call, KEYS)).sort();
