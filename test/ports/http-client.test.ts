@@ -345,6 +345,25 @@ describe('tries', () => {
     expect(await metrics.render()).toMatch(/lumio_http_client_circuits_open\{client="test"\} 1/);
   });
 
+  test('a part of a host that keeps failing is left alone, and the host is when several parts fail', async () => {
+    answer = ({ url }, response) => (url === '/bad' ? response.writeHead(500).end() : response.end('fine'));
+    const call = (part: string, path: string) =>
+      client.call({ method: 'POST', url: at(path), part, deadline_ms: 300 }).then(
+        ({ status }) => status,
+        (error: Error) => error.name,
+      );
+    const calls = async (part: string, times: number) => {
+      for (let time = 0; time < times; time += 1) await call(part, '/bad');
+    };
+    await calls('one', 8);
+    const sent = requests.length;
+    expect([await call('one', '/good'), requests.length]).toEqual(['NotSent', sent]);
+    expect([await call('two', '/good'), await call('two', '/bad')]).toEqual([200, 500]);
+    for (const part of ['three', 'four', 'five']) await calls(part, 2);
+    expect(await call('six', '/good')).toBe('NotSent');
+    expect(await metrics.render()).toMatch(/lumio_http_client_circuits_open\{client="test"\} 1/);
+  });
+
   test('calls that their callers gave up do not count against the host', async () => {
     answer = () => undefined;
     for (let calls = 0; calls < 6; calls += 1) {

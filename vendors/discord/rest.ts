@@ -75,6 +75,7 @@ export function discordRest(
       deadline_ms: CALL_MS,
       repeatable: false,
       repeat_limited: false,
+      ...(route?.major && { part: route.major }),
     });
     const answer = await asked.catch(async (error: unknown) => {
       // A call of unknown outcome may still arrive.

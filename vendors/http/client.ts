@@ -1,12 +1,12 @@
 import type { lookup } from 'node:dns';
-import { BrokenCircuitError, circuitBreaker, type CircuitBreakerPolicy, handleWhen, SamplingBreaker } from 'cockatiel';
-import { LRUCache } from 'lru-cache';
+import { BrokenCircuitError } from 'cockatiel';
 import type { WebSocket } from 'ws';
 import { NotSent, OutcomeUnknown } from '../../kernel/job';
 import { retry } from '../../lib/async/retry';
 import type { Metrics } from '../../engines/metrics/port';
 import { NO_TRACING, type Tracing } from '../../engines/tracing/port';
 import { guardedLookup } from './addresses';
+import { Circuits, GivenUp } from './circuits';
 import { destination } from './destinations';
 import {
   HttpFailed,
@@ -34,13 +34,6 @@ const MAX_BYTES = 1 << 20;
 const TRIES = 4;
 const PAUSES = { first_ms: 200, most_ms: 5_000 };
 const SECONDS = [0.01, 0.05, 0.1, 0.3, 1, 3, 10, 30];
-/** Shops have hosts of their own. */
-const MAX_HOSTS = 1_000;
-/**
- * A circuit opens when more than half of at least five calls of half a minute failed, and is tried after ten seconds.
- */
-const CIRCUIT = { threshold: 0.5, duration: 30_000, minimumRps: 5 / 30 };
-const HALF_OPEN_MS = 10_000;
 
 const REPEATABLE: ReadonlySet<string> = new Set(['GET', 'HEAD', 'PUT', 'DELETE']);
 const bearsRepeating = ({ repeatable, idempotency_key, method }: HttpRequest): boolean =>
@@ -64,9 +57,6 @@ class Failing extends Error {
     super('failing');
   }
 }
-
-/** The caller gave the call up, which is no failure of the host. */
-class GivenUp extends Error {}
 
 /**
  * Every call to the outside goes through here: to the client's hosts alone, never to private addresses, bounded in time
@@ -93,33 +83,7 @@ export function createHttpClients(options: HttpClientsOptions): HttpClients {
   };
 
   function makeClient(name: string, hosts: readonly string[]) {
-    const broken = new Set<string>();
-    const circuits = new LRUCache<string, CircuitBreakerPolicy>({
-      max: MAX_HOSTS,
-      disposeAfter(_circuit, host) {
-        if (broken.delete(host)) show(broken);
-      },
-    });
-    const circuitOf = (host: string): CircuitBreakerPolicy => {
-      const known = circuits.get(host);
-      if (known) return known;
-      const made = circuitBreaker(
-        handleWhen((error) => !(error instanceof GivenUp)),
-        {
-          halfOpenAfter: HALF_OPEN_MS,
-          breaker: new SamplingBreaker(CIRCUIT),
-        },
-      );
-      made.onBreak(() => show(broken.add(host)));
-      made.onReset(() => {
-        broken.delete(host);
-        show(broken);
-      });
-      circuits.set(host, made);
-      return made;
-    };
-    const show = ({ size }: ReadonlySet<string>) => open.set(size, { client: name });
-    show(broken);
+    const circuits = new Circuits((hosts) => open.set(hosts, { client: name }));
 
     async function call(request: HttpRequest): Promise<HttpAnswer> {
       const { deadline_ms = DEADLINE_MS, max_bytes = MAX_BYTES } = request;
@@ -134,13 +98,13 @@ export function createHttpClients(options: HttpClientsOptions): HttpClients {
       const giveUp = () => late.abort(request.signal!.reason);
       if (request.signal?.aborted) giveUp();
       else request.signal?.addEventListener('abort', giveUp, { once: true });
-      const circuit = circuitOf(url.host);
+      const throughCircuit = circuits.of(url.host, request.part);
       let unknown: OutcomeUnknown | undefined;
       let answered: HttpAnswer | undefined;
 
       const attempt = async (): Promise<HttpAnswer> => {
         try {
-          return await circuit.execute(async () => {
+          return await throughCircuit(async () => {
             tries.inc(1, { client: name });
             const sent = sender().send({ ...request, url, signal, max_bytes });
             const answer = await sent.catch((error: unknown) => {

@@ -18,6 +18,8 @@ export interface HttpRequest {
   /** Most bytes of the answer's body. Default 1 MiB. */
   max_bytes?: number;
   signal?: AbortSignal;
+  /** Part of the host whose failures keep no call of another part from being made: a channel. */
+  part?: string;
 }
 
 export interface HttpAnswer {

@@ -28,6 +28,7 @@ export function kickChat(http: HttpClients, { api_url }: { api_url: string }): C
         method: 'POST',
         url,
         headers: headersOf(by),
+        part: channel_id,
         json: {
           broadcaster_user_id: Number(channel_id),
           content: text,
@@ -51,11 +52,12 @@ export function kickChat(http: HttpClients, { api_url }: { api_url: string }): C
       const description = profileText(channel?.channel_description);
       return { avatar_url, details: { description, account_created_at: null, broadcaster_type: null } };
     },
-    async remove(by, { message_id }) {
+    async remove(by, { channel_id, message_id }) {
       await chatCall(client, {
         method: 'DELETE',
         url: `${url}/${encodeURIComponent(message_id)}`,
         headers: headersOf(by),
+        part: channel_id,
       });
     },
   };

@@ -31,11 +31,16 @@ const Commanded = z.object({ is_success: z.boolean().nullish(), display_msg: z.s
 /** Calls of Trovo's Open API for a channel's chat; moderators act by commands. Source: vendors.md §5. */
 export function trovoChat(http: HttpClients, { api_url }: { api_url: string }): ChatVendor {
   const client = http.client('trovo-chat', [hostOf(api_url)]);
-  const call = ({ token, client_id }: ChatLogin, path: string, json: object) =>
+  const call = (
+    { token, client_id }: ChatLogin,
+    path: string,
+    json: { channel_id: number; content?: string; command?: string },
+  ) =>
     chatCall(client, {
       method: 'POST',
       url: `${api_url}/openplatform/${path}`,
       headers: { authorization: `OAuth ${token}`, 'client-id': client_id },
+      part: String(json.channel_id),
       json,
     });
   async function command(by: ChatLogin, { channel_id, username }: ModeratedUser, word: string): Promise<void> {

@@ -67,6 +67,7 @@ export function twitchChat(http: HttpClients, { api_url, id_url, app }: TwitchCh
       method: 'POST',
       url: `${api_url}/helix/chat/messages`,
       headers: helix(by),
+      part: channel_id,
       json: {
         broadcaster_id: channel_id,
         sender_id: by.user_id,
@@ -103,6 +104,7 @@ export function twitchChat(http: HttpClients, { api_url, id_url, app }: TwitchCh
       method: 'POST',
       url: urlOf('moderation/bans', { broadcaster_id: channel_id, moderator_id: by.user_id }),
       headers: helix(by),
+      part: channel_id,
       json: { data: { user_id, ...more, ...(reason !== null && { reason: reason.slice(0, 500) }) } },
     });
     return null;
@@ -154,11 +156,13 @@ export function twitchChat(http: HttpClients, { api_url, id_url, app }: TwitchCh
     timeout: (by, who, seconds) => ban(by, who, { duration: seconds }),
     async unban(by, { channel_id, user_id }) {
       const query = { broadcaster_id: channel_id, moderator_id: by.user_id, user_id };
-      await chatCall(client, { method: 'DELETE', url: urlOf('moderation/bans', query), headers: helix(by) });
+      const url = urlOf('moderation/bans', query);
+      await chatCall(client, { method: 'DELETE', url, headers: helix(by), part: channel_id });
     },
     async remove(by, { channel_id, message_id }) {
       const query = { broadcaster_id: channel_id, moderator_id: by.user_id, message_id };
-      await chatCall(client, { method: 'DELETE', url: urlOf('moderation/chat', query), headers: helix(by) });
+      const url = urlOf('moderation/chat', query);
+      await chatCall(client, { method: 'DELETE', url, headers: helix(by), part: channel_id });
     },
     async announce(by, { channel_id, text, color }) {
       const query = { broadcaster_id: channel_id, moderator_id: by.user_id };
@@ -166,13 +170,14 @@ export function twitchChat(http: HttpClients, { api_url, id_url, app }: TwitchCh
         method: 'POST',
         url: urlOf('chat/announcements', query),
         headers: helix(by),
+        part: channel_id,
         json: { message: text, ...(color !== null && { color }) },
       });
     },
     async shoutOut(by, { channel_id, target_channel_id }) {
       const channels = { from_broadcaster_id: channel_id, to_broadcaster_id: target_channel_id };
       const url = urlOf('chat/shoutouts', { ...channels, moderator_id: by.user_id });
-      await chatCall(client, { method: 'POST', url, headers: helix(by) });
+      await chatCall(client, { method: 'POST', url, headers: helix(by), part: channel_id });
     },
     async userEmotes(by) {
       const emotes: Emote[] = [];

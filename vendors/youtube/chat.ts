@@ -28,12 +28,14 @@ export function youtubeChat(http: HttpClients, { api_url }: { api_url: string })
   const client = http.client('youtube-chat', [hostOf(api_url)]);
   const headersOf = ({ token }: ChatLogin) => ({ authorization: `Bearer ${token}` });
   const base = `${api_url}/youtube/v3/liveChat`;
+  const partOf = (live_chat_id: string | null) => (live_chat_id === null ? {} : { part: live_chat_id });
 
   async function ban(by: ChatLogin, { live_chat_id, user_id }: ModeratedUser, more: object): Promise<string | null> {
     const answer = await chatCall(client, {
       method: 'POST',
       url: `${base}/bans?part=snippet`,
       headers: headersOf(by),
+      ...partOf(live_chat_id),
       json: { snippet: { liveChatId: live_chat_id, bannedUserDetails: { channelId: user_id }, ...more } },
     });
     return bodyAs(answer, Inserted)?.id || null;
@@ -48,6 +50,7 @@ export function youtubeChat(http: HttpClients, { api_url }: { api_url: string })
         method: 'POST',
         url: `${base}/messages?part=snippet`,
         headers: headersOf(by),
+        ...partOf(live_chat_id),
         json: {
           snippet: { liveChatId: live_chat_id, type: 'textMessageEvent', textMessageDetails: { messageText: text } },
         },
