@@ -375,6 +375,28 @@ describe('lines of a chat', () => {
     expect(cloud.calls.filter(({ path }) => path === KICK_CHAT)).toHaveLength(calls + 2);
   });
 
+  test.each([
+    ['disabled', (id: string) => patch(id, { enabled: false }).then(({ status }) => status)],
+    ['deleted', (id: string) => remove(`${PATH}/${id}`)],
+  ])('a waiting answer of a %s command is not sent', async (_end, endCommand) => {
+    await having({ name: 'late', response: 'late' });
+    const jobs = (condition: string) =>
+      server.database!.db.query(
+        `select 1 as one from graphile_worker._private_jobs j join graphile_worker._private_tasks t on t.id = j.task_id
+         where t.identifier = 'answer-bot-command' and ${condition}`,
+      );
+    cloud.fail({ path: KICK_CHAT, status: 429, times: 100 });
+    await say('!late');
+    const waits = 'j.attempts > 0 and j.locked_at is null';
+    await eventually(async () => ((await jobs(waits)).length === 1 ? true : undefined), 'the answer to wait');
+    const id = made.pop()!;
+    expect(await endCommand(id)).toBeLessThan(300);
+    await eventually(async () => ((await jobs('true')).length === 0 ? true : undefined), 'the end of the answer');
+    cloud.heal();
+    expect(await settled('last')).toEqual([]);
+    await remove(`${PATH}/${id}`);
+  });
+
   test('a paused bot, and an account without the feature, answer nothing', async () => {
     await having({ name: 'paused', response: 'paused' });
     const toggle = (enabled: boolean) => owner.send('POST', '/v1/bot-toggle', { platform: 'kick', enabled });
