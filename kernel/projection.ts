@@ -98,7 +98,8 @@ export interface Concerns {
   among(batch: readonly LoggedRecord[], tx: Queryable): Promise<readonly LoggedRecord[]>;
   /**
    * Projection of the same topic that takes all records into its ledger. Records that this ledger has by another record
-   * are repetitions, also of a record that had no effects.
+   * are repetitions, also of a record that had no effects; while that projection is behind, a repetition of such a
+   * record counts.
    */
   stored_by?: string;
 }
