@@ -53,3 +53,27 @@ test('due times that were missed together start one run, an unchanged schedule g
   await set([cron], '2026-05-01T14:00:01Z');
   expect(await next()).toEqual(['15:00:00']);
 });
+
+test('all schedules that are due start together, however many they are', async () => {
+  await t.db.query(
+    `insert into automation_schedules (automation_id, node_id, account_id, schedule, next_due_at)
+     select gen_random_uuid(), gen_random_uuid(), gen_random_uuid(), '{"interval_seconds":3600}', '2026-06-01T10:00:00Z'
+     from generate_series(1, 501)`,
+  );
+  const automation_id = randomUUID();
+  await t.db.query(
+    `insert into automation_schedules (automation_id, node_id, account_id, schedule, next_due_at)
+     select $1, gen_random_uuid(), gen_random_uuid(), '{"interval_seconds":3600}', due::timestamptz
+     from unnest(array['2026-06-01T09:00:00Z', '2026-06-01T10:00:01Z']) due`,
+    [automation_id],
+  );
+  const started: DueSchedule[] = [];
+  const together: number[] = [];
+  const take = async (_tx: unknown, due: readonly DueSchedule[]) => {
+    started.push(...due);
+    together.push(due.filter((one) => one.automation_id === automation_id).length);
+  };
+  expect(await startDueAutomations(t.db, take, at('2026-06-01T10:00:01Z'))).toBeGreaterThan(500);
+  expect(new Set(started.map(({ node_id }) => node_id)).size).toBe(started.length);
+  expect(together.filter((count) => count > 0)).toEqual([2]);
+});

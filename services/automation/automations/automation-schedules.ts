@@ -3,8 +3,10 @@ import { onSchedule } from '../../../domain/automation/nodes/schedules';
 import { nextDue, type Schedule, scheduleOf } from '../../../domain/automation/nodes/schedule-times';
 import type { Database, Queryable } from '../../../engines/postgres/port';
 
-/** Due schedules that one transaction takes. */
+/** Due schedules that one transaction takes, with the others of their automations. */
 const BATCH = 500;
+/** Transactions of one pass. */
+const BATCHES = 100;
 
 /** Sets a schedule: $1 automation, $2 node, $3 account, $4 schedule, $5 due time. An unchanged schedule goes on. */
 const SET = `
@@ -54,21 +56,35 @@ interface Row extends DueSchedule {
   due_ms: number;
 }
 
+type Start = (tx: Queryable, due: readonly DueSchedule[]) => Promise<void>;
+
 /**
  * Starts a run for each schedule that is due, in the transaction that moves its due time. Due times that were missed
  * together start one run, because the next one follows now. Returns the number of due schedules.
  */
-export function startDueAutomations(
+export async function startDueAutomations(
   db: Pick<Database, 'transaction'>,
-  start: (tx: Queryable, due: readonly DueSchedule[]) => Promise<void>,
+  start: Start,
   now_ms: number = Date.now(),
 ): Promise<number> {
+  let started = 0;
+  for (let batch = 0; batch < BATCHES; batch += 1) {
+    const some = await startSome(db, start, now_ms);
+    started += some;
+    if (some < BATCH) break;
+  }
+  return started;
+}
+
+function startSome(db: Pick<Database, 'transaction'>, start: Start, now_ms: number): Promise<number> {
   return db.transaction(async (tx) => {
     const due = await tx.query<Row & Record<string, unknown>>(
       `select automation_id, node_id, account_id, schedule, next_due_at as due_at,
          (extract(epoch from next_due_at) * 1000)::float8 as due_ms
-       from automation_schedules where next_due_at <= to_timestamp($1::float8 / 1000)
-       order by next_due_at limit ${BATCH} for update skip locked`,
+       from automation_schedules where next_due_at <= to_timestamp($1::float8 / 1000) and automation_id in (
+         select automation_id from automation_schedules where next_due_at <= to_timestamp($1::float8 / 1000)
+         order by next_due_at limit ${BATCH})
+       order by next_due_at for update skip locked`,
       [now_ms],
       'automation-schedules-due',
     );
