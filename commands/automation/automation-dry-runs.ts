@@ -43,7 +43,7 @@ export const dryRunAutomation = command({
     }
     const triggers = dryTriggers(state.graph, event);
     if (triggers.length === 0) throw refuse('NO_TRIGGER');
-    const cause = await dryCause(services, event, caller.permissions.has('events:read'));
+    const cause = await dryCause(services, event, caller.permissions);
     const permissions = [...caller.permissions];
     const of = { account_id, automation_id: state.automation_id, graph: state.graph, triggers, permissions, cause };
     return dryRun(services, { ...of, event_id: event?.id ?? null });

@@ -67,6 +67,19 @@ test('a dry run reads an event of the account, or the example of a type, as far 
   const { base_url } = await sharedServer();
   expect(await message({ event_id }, new ApiClient(base_url, key.body.data.key))).toBe(' ');
 
+  const hook = { url: 'https://example.com/' };
+  const named = await automation(FOLLOW, say('{{event.type}}|{{displayName}}'), ['action:send_webhook', hook]);
+  const known = { event_type: 'kick:follower', raw: { user_id: '7', user_name: 'Ada' } };
+  const person = (await owner.send('POST', '/v1/events/emit', known)).body.event.id as string;
+  const permissions = ['automations:execute', 'events:userinfo'];
+  const names = await owner.send('POST', '/v1/api-keys', { label: 'Names', permissions });
+  const seen = (await dry(named, { event_id: person }, new ApiClient(base_url, names.body.data.key))).body.data;
+  expect(seen.steps.map(({ input }: { input: object | null }) => input)).toMatchObject([
+    null,
+    { message: '|Ada' },
+    { body: '{}' },
+  ]);
+
   const foreign = await stranger.send('POST', '/v1/events/emit', { event_type: 'kick:follower' });
   for (const [body, status] of [
     [{ event_id: foreign.body.event.id }, 404],

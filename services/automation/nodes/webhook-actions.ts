@@ -6,9 +6,9 @@ import { parsedJson } from '../../../lib/json/paths';
 import { noteWebhook } from '../automations/webhooks';
 import { type Executor, failed } from './executor';
 
-/** Body with the cause's event, or an empty object without an event. Numbers keep every digit. */
-function eventBody({ event }: RunCause): string {
-  if (event === null) return '{}';
+/** Body with the cause's event, or an empty object without an event that the run may read. Numbers keep every digit. */
+function eventBody({ event }: RunCause, permissions: readonly string[] | null): string {
+  if (event === null || permissions?.includes('events:read') === false) return '{}';
   const { raw, ...named } = event;
   const payload = parsedJson(raw) === null ? 'null' : raw;
   return `${JSON.stringify(named).slice(0, -1)},"raw":${payload}}`;
@@ -17,9 +17,9 @@ function eventBody({ event }: RunCause): string {
 /** Sends one signed webhook for a step, and counts its outcome for the automation. */
 export const postWebhook: Executor = {
   calls: true,
-  input: ({ config, cause, expand }) => ({
+  input: ({ config, cause, permissions, expand }) => ({
     url: expand(config.url as string, asUrlPart),
-    body: config.body === undefined ? eventBody(cause) : expand(config.body as string, asJsonString),
+    body: config.body === undefined ? eventBody(cause, permissions) : expand(config.body as string, asJsonString),
   }),
   async run({ account_id, automation_id, step_id, config }, input, { webhooks }) {
     const { url, body } = input as { url: string; body: string };

@@ -44,17 +44,20 @@ export function dryTriggers({ nodes }: Graph, event: DryEvent | null): string[] 
   return nodes.filter(starts).map(({ id }) => id);
 }
 
-/** The cause of a dry run, for a caller who may read events or may not. */
+/** Permissions of which each reads a part of an event. */
+const EVENT_READERS = ['events:read', 'events:userinfo'];
+
+/** The cause of a dry run, for a caller with these permissions. */
 export async function dryCause(
   { hashes }: { hashes: Pick<SubjectKeys, 'hashesOf'> },
   event: DryEvent | null,
-  may_read: boolean,
+  permissions: ReadonlySet<string>,
 ): Promise<RunCause> {
   if (event === null) return NO_CAUSE;
   const { id, type, platform, raw, created_at } = event;
   const user_id = eventUserId(platform, raw);
   const subject = user_id === null ? null : `${platform}:${user_id}`;
   const person = subject === null ? null : (await hashes.hashesOf([subject])).get(subject)!;
-  const shown = may_read ? { id, type, platform, raw, created_at } : null;
+  const shown = EVENT_READERS.some((one) => permissions.has(one)) ? { id, type, platform, raw, created_at } : null;
   return { ...NO_CAUSE, platform, person, subject, event: shown };
 }
