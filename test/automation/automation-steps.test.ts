@@ -358,6 +358,21 @@ test('ids and names of persons are stored sealed in variables, also those that r
   ]);
 });
 
+test('a run with many long steps is shown, the inputs of the first ones alone', async () => {
+  const { run } = await automations.walk(set('a', 'x'));
+  await server.database!.db.query(
+    `insert into automation_steps (id, run_id, number, node_id, type, status, input, expires_at)
+     select gen_random_uuid(), $1, n, gen_random_uuid(), 'action:wait', 'succeeded',
+       json_build_object('seconds', repeat('x', 30000))::text, now() from generate_series(3, 800) n`,
+    [run.id],
+  );
+  const steps = await automations.stepsOf(run.id);
+  expect(steps).toHaveLength(800);
+  const shown = steps.slice(1).map(({ input }) => input !== null);
+  expect(shown.lastIndexOf(true) + 1).toBe(shown.filter(Boolean).length);
+  expect(shown.filter(Boolean).length).toBeGreaterThan(100);
+});
+
 const rowsOf = async (table: string, account_id: string) =>
   server.database!.db.query<{ status: string }>(`select * from ${table} where account_id = $1`, [account_id]);
 

@@ -34,7 +34,7 @@ export const AutomationStep = z
       .record(z.string(), z.unknown())
       .nullable()
       .meta({ graphql: 'JSON' })
-      .describe('Config with the values of the run; null once a person of it was erased'),
+      .describe('Config with the values of the run; null once a person of it was erased, and beyond 4 MiB of a run'),
     error: z.string().nullable(),
     ...times,
   })
@@ -73,10 +73,14 @@ export async function automationRunOf(
 
 type StepRow = Omit<AutomationStep, 'input'> & { id: string; input: string | null; input_key_id: string | null };
 
+/** Characters of the inputs of a run that are shown. */
+const SHOWN_CHARACTERS = 4 * 1024 * 1024;
+
 /** Steps of a run, in their order. */
 export async function stepsOf(db: Queryable, texts: PersonalTexts, run_id: string): Promise<AutomationStep[]> {
   const rows = await db.query<StepRow & Record<string, unknown>>(
-    `select id, node_id, type, status, output, input, input_key_id, error, started_at, finished_at
+    `select id, node_id, type, status, output, input_key_id, error, started_at, finished_at,
+       case when sum(length(input)) over (order by number) <= ${SHOWN_CHARACTERS} then input end as input
      from automation_steps where run_id = $1 order by number`,
     [run_id],
     'automation-steps',
