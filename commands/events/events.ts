@@ -16,7 +16,7 @@ import {
 } from '../../app/operation';
 import { emittedBucket } from '../../access/limits/rate-buckets';
 import type { Services } from '../../app/services';
-import { countEmittedBytes, discountEmittedBytes, secondsToNextDay } from './emitted-bytes';
+import { countEmittedBytes, discountEmittedBytes, secondsToNextDay } from '../../services/events/emitted-bytes';
 import { exampleText } from '../../domain/events/event-catalogue';
 import { eventUserId } from '../../domain/events/event-users';
 import { MAX_DISPLAY_PAYLOAD } from '../../domain/events/display-payload';

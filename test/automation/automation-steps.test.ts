@@ -373,6 +373,21 @@ test('a run with many long steps is shown, the inputs of the first ones alone', 
   expect(shown.filter(Boolean).length).toBeGreaterThan(100);
 });
 
+test('emitted events count as bytes of the plan, and fail beyond them', async () => {
+  const { account_id } = server.credentials;
+  const { db } = server.database!;
+  await db.query('delete from emitted_bytes where account_id = $1', [account_id]);
+  const emit = ['action:emit_event', { event_type: 'my:counted', raw: { text: 'äx' } }] as const;
+  expect((await automations.walk(emit)).run).toMatchObject({ status: 'succeeded' });
+  const bytes = async () =>
+    Number((await db.query('select bytes from emitted_bytes where account_id = $1', [account_id]))[0]?.['bytes']);
+  expect(await bytes()).toBe(14);
+  await db.query('update emitted_bytes set bytes = 1 << 30 where account_id = $1', [account_id]);
+  expect((await automations.walk(emit)).run).toMatchObject({ status: 'failed', error: 'too_many_bytes' });
+  expect((await owner.get('/v1/events?types=my:counted')).body.data).toHaveLength(1);
+  await db.query('delete from emitted_bytes where account_id = $1', [account_id]);
+});
+
 const rowsOf = async (table: string, account_id: string) =>
   server.database!.db.query<{ status: string }>(`select * from ${table} where account_id = $1`, [account_id]);
 

@@ -3,8 +3,9 @@ import { MAX_DEPTH } from '../../../domain/automation/automation-runs';
 import { onAutomation } from '../../../domain/automation/nodes/triggers';
 import type { TemplateEncoding } from '../../../domain/automation/templates/expand';
 import { TOPICS } from '../../../domain/common/records';
+import { mayEmitBytes, noteEmittedBytes } from '../../events/emitted-bytes';
 import { startable } from '../runs/startable';
-import { done, type Executor, expanded, failed } from './executor';
+import { type Executor, expanded, failed } from './executor';
 
 /** Namespaces of ids that derive from steps; any fixed UUIDs do. */
 const EVENTS = '3a5c1c9e-7f27-4d8b-8a3f-0f5e9a4f1d52';
@@ -13,20 +14,30 @@ const RUNS = 'c2f0a8f4-54a7-4b5e-9f0f-6c1f2c7d9b13';
 /** Values of a JSON document that is written afterwards. */
 const asGiven: TemplateEncoding = (value) => value;
 
-/** Emits an event once for a step, about the person of the cause. */
+/** Emits an event once for a step, about the person of the cause; its bytes are those of the account's plan. */
 export const emitEvent: Executor = {
   input: ({ config, expand }) => ({ event_type: config.event_type, raw: expanded(config.raw, expand, asGiven) }),
-  async run({ account_id, run_id, step_id, depth, cause }, { event_type, raw }, { records }) {
-    const now = new Date().toISOString();
+  async run({ account_id, run_id, step_id, depth, cause }, { event_type, raw: members }, { records, db }) {
+    const now_ms = Date.now();
+    const now = new Date(now_ms).toISOString();
     const type = event_type as string;
+    const raw = JSON.stringify(members);
+    const bytes = Buffer.byteLength(raw);
+    if (!(await mayEmitBytes(db, account_id, bytes, now_ms))) return failed('too_many_bytes');
     await records.append(TOPICS.platform_events, [
       {
         ...{ id: v5(step_id, EVENTS), account_id, type, platform: type.slice(0, type.indexOf(':')).slice(0, 50) },
         ...{ external_id: `lumio:${step_id}`, occurred_at: now, received_at: now, subject: cause.subject },
-        ...{ raw: JSON.stringify(raw), trace: null, cause: run_id, depth: depth + 1 },
+        ...{ raw, trace: null, cause: run_id, depth: depth + 1 },
       },
     ]);
-    return done;
+    return {
+      status: 'succeeded',
+      async output(tx) {
+        await noteEmittedBytes(tx, account_id, bytes, now_ms);
+        return 'done';
+      },
+    };
   },
 };
 

@@ -40,5 +40,37 @@ export async function discountEmittedBytes(
   );
 }
 
+/** Whether an account may emit these bytes. They are not counted. */
+export async function mayEmitBytes(
+  db: Pick<Queryable, 'query'>,
+  account_id: string,
+  bytes: number,
+  now: number,
+): Promise<boolean> {
+  const most = await limitOf(db, account_id, 'max_emitted_bytes_per_day');
+  const [emitted] = await db.query<{ bytes: number }>(
+    'select bytes::float8 as bytes from emitted_bytes where account_id = $1 and day >= $2::date',
+    [account_id, dayOf(now)],
+    'emitted-bytes-of-day',
+  );
+  return (emitted?.bytes ?? 0) + bytes <= most;
+}
+
+/** Counts bytes that an account has emitted, whatever its limit. */
+export async function noteEmittedBytes(
+  tx: Pick<Queryable, 'query'>,
+  account_id: string,
+  bytes: number,
+  now: number,
+): Promise<void> {
+  await tx.query(
+    `insert into emitted_bytes as e (account_id, day, bytes) values ($1, $2::date, $3)
+     on conflict (account_id) do update set day = greatest(e.day, excluded.day),
+       bytes = excluded.bytes + case when e.day >= excluded.day then e.bytes else 0 end`,
+    [account_id, dayOf(now), bytes],
+    'emitted-bytes-note',
+  );
+}
+
 /** Seconds until the next day of UTC begins. */
 export const secondsToNextDay = (now: number): number => Math.ceil((DAY_MS - (now % DAY_MS)) / 1000);
