@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { automationDescriptionInput, automationNameInput } from '../../app/automation-input';
 import { command, conflict, feature, invalid, permission, post } from '../../app/operation';
+import { sizeProblem } from '../../domain/automation/automation-graphs';
 import { MAX_AUTOMATIONS } from '../../domain/automation/automation-counts';
 import {
   DOCUMENT_FORMAT,
@@ -39,9 +40,13 @@ export const importAutomation = command({
   },
   async run({ input, caller: { account_id }, context, act, newId, refuse }, services) {
     const local = documentGraph(input.nodes, input.edges);
-    const problem = await graphProblemOf(services, account_id, local, { may_lack: true });
-    if (problem !== null) throw refuse('BAD_GRAPH', { problem });
+    const local_problem = await graphProblemOf(services, account_id, local, { may_lack: true });
+    if (local_problem !== null) throw refuse('BAD_GRAPH', { problem: local_problem });
     const ids = new Map(local.nodes.map(({ id }) => [id, newId(`automation-node ${id}`)]));
+    const graph = withIds(local, (id) => ids.get(id)!);
+    // Its ids are longer than those of the document.
+    const problem = sizeProblem(graph);
+    if (problem !== null) throw refuse('BAD_GRAPH', { problem });
     const automation_id = newId('automation');
     const { state } = await act(
       automation,
@@ -49,7 +54,7 @@ export const importAutomation = command({
       {
         ...{ type: 'automation:create', automation_id, account_id, name: input.name, enabled: false },
         ...{ description: input.description || null, second_run: input.second_run ?? 'parallel' },
-        graph: withIds(local, (id) => ids.get(id)!),
+        graph,
       },
       {
         additionalWrites: (made: readonly AutomationEvent[]) => automationCountWrites(context, services.events, made),

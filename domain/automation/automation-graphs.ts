@@ -50,15 +50,22 @@ export interface CheckOptions {
   allow_loopback?: boolean;
 }
 
+/** Problem of the size of a graph; null of a valid one. */
+export function sizeProblem({ nodes, edges }: Graph): GraphProblem | null {
+  if (nodes.length > MAX_NODES) return `a graph has at most ${MAX_NODES} nodes`;
+  if (Buffer.byteLength(JSON.stringify({ nodes, edges })) > MAX_GRAPH_BYTES)
+    return `a graph has at most ${MAX_GRAPH_BYTES / 1024} KiB of JSON`;
+  return null;
+}
+
 /** First problem of a graph; null of a valid one. Source: spec extra-facts §16. */
 export function graphProblem(
   graph: Graph,
   { may_lack = false, allow_loopback = false }: CheckOptions = {},
 ): GraphProblem | null {
   const { nodes, edges } = graph;
-  if (nodes.length > MAX_NODES) return `a graph has at most ${MAX_NODES} nodes`;
-  if (Buffer.byteLength(JSON.stringify({ nodes, edges })) > MAX_GRAPH_BYTES)
-    return `a graph has at most ${MAX_GRAPH_BYTES / 1024} KiB of JSON`;
+  const size_problem = sizeProblem(graph);
+  if (size_problem !== null) return size_problem;
   const types = new Map<string, NodeType>();
   for (const node of nodes) {
     if (types.has(node.id)) return `node ${node.id}: the id is repeated`;

@@ -183,6 +183,7 @@ test('a document with a problem is refused by the id of its node, and makes noth
     [{ ...of, nodes: next('action:wait', { seconds: 1 }), edges: [] }, 'next'],
     [{ ...of, nodes: next('action:run_automation', { automation_id: own }), edges }, 'next'],
     [{ ...of, nodes: next('action:send_webhook', { url: 'http://10.0.0.1/' }), edges }, 'next'],
+    [{ ...of, nodes: next('action:wait', { seconds: 1 }), edges: Array(1_200).fill(edges[0]) }, '64 KiB'],
     [{ ...of, version: 2, nodes, edges: [] }, 'version'],
     [{ ...of, format: 'other', nodes, edges: [] }, 'format'],
     [{ ...of, enabled: true, nodes, edges: [] }, 'enabled'],
