@@ -136,6 +136,7 @@ export const runStep = job({
   ...common,
   name: 'run-automation-step',
   after_unknown: 'repeat',
+  lane: ({ account_id }) => `${account_id}:steps`,
   run: (payload, _attempt, tools) => carryOut(payload, tools),
 });
 

@@ -3,6 +3,7 @@ import type { Graph } from '../../domain/automation/automation-graphs';
 import { MAX_QUEUE, MAX_STEPS, RUNS_A_MINUTE, RUNS_AT_ONCE } from '../../domain/automation/automation-runs';
 import { admit } from '../../services/automation/runs/admission';
 import { writeOutbox } from '../../projections/runtime/outbox/outbox';
+import { runStep } from '../../reactors/automation/automation-runs';
 import { endStep, type FollowUps } from '../../services/automation/runs/progress';
 import { endRuns } from '../../services/automation/runs/ending';
 import { reportDropped } from '../../services/automation/runs/dropped';
@@ -135,6 +136,13 @@ test('runs that no place became free for expire together', async () => {
     { status: 'expired', count: 1_000 },
     { status: 'waiting', count: RUNS_AT_ONCE },
   ]);
+});
+
+test('all steps without calls of an account share a lane, so that thousands leave workers to other accounts', () => {
+  const [account_id, run_id, step_id] = [randomUUID(), randomUUID(), randomUUID()];
+  const laneOf = (type: string) =>
+    runStep.lane?.({ account_id, owner: 'o', lane: `${account_id}:${type}`, run_id, step_id });
+  expect([laneOf('action:wait'), laneOf('condition:compare')]).toEqual(Array(2).fill(`${account_id}:steps`));
 });
 
 test('a run fails beyond 1,000 steps', async () => {
