@@ -88,6 +88,16 @@ test('a queue has 100 waiting runs, and further ones are dropped', async () => {
   expect(account).toEqual({ dropped: 2 });
 });
 
+test('runs that are skipped take nothing of the 600 a minute', async () => {
+  const account_id = randomUUID();
+  const begin = runsOf(account_id, 'skip');
+  for (let n = 0; n < 3; n += 1) await begin(`update automation_accounts set minute = date_trunc('minute', now())`);
+  const [account] = await t.db.query('select started, dropped from automation_accounts where account_id = $1', [
+    account_id,
+  ]);
+  expect(account).toEqual({ started: 1, dropped: 0 });
+});
+
 const expire = (account_id: string) =>
   t.db.query(`update automation_runs set expires_at = now() where account_id = $1 and status = 'pending'`, [
     account_id,

@@ -32,7 +32,6 @@ export async function admit(tx: Queryable, asking: Asking, then: FollowUps): Pro
   // It may have been disabled while this start waited for the lock.
   if (!(await isEnabled(tx, { account_id, automation_id, reward_id })))
     return refuse(tx, run_id, 'automation_disabled', then);
-  if (!(await countStart(tx, account_id))) return refuse(tx, run_id, 'too_many_runs', then);
   await expirePending(tx, account_id, then);
   const others = second_run === 'parallel' ? { open: 0, pending: 0 } : await countOpen(tx, account_id, automation_id);
   if (second_run === 'skip' && others.open > 0) return refuse(tx, run_id, 'another_run', then);
@@ -40,6 +39,7 @@ export async function admit(tx: Queryable, asking: Asking, then: FollowUps): Pro
     await tx.query('update automation_accounts set dropped = dropped + 1 where account_id = $1', [account_id]);
     return refuse(tx, run_id, 'queue_full', then);
   }
+  if (!(await countStart(tx, account_id))) return refuse(tx, run_id, 'too_many_runs', then);
   if (second_run === 'restart' && others.open > 0) {
     const end = { status: 'cancelled', error: 'restarted' } as const;
     await finishRuns(
