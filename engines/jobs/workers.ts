@@ -7,6 +7,7 @@ import { claimedJob, type JobRow } from './claimed';
 import { laneIn } from './flags';
 import { extendLocks, register, releaseDead, unregister, type LivingProcess } from './holders';
 import { Lanes } from './lanes';
+import { libraryPool } from './library-pool';
 import { JOB_SCHEMA } from './names';
 import type { JobWorkers, WorkOptions } from './port';
 
@@ -125,7 +126,7 @@ export class Workers implements JobWorkers {
         },
       },
       Object.fromEntries(names.map((name) => [name, (_: unknown, { job }: JobHelpers) => this.work(pool, job)])),
-      db.pool,
+      libraryPool(db.pool),
     );
     this.pool = pool;
     return pool;

@@ -69,6 +69,25 @@ test('workers that start and stop leave no listeners on their pool', async () =>
   expect(listeners()).toEqual(before);
 });
 
+test('the library sends no ends of jobs, which would end the process while the database is unavailable', async () => {
+  const one = noting();
+  const broken = { ...one, name: 'broken', run: () => Promise.reject(new JobRefused('broken')) };
+  const on = await node(t.url, [one, broken], { outside });
+  const ends: string[] = [];
+  const connect = on.db.pool.connect.bind(on.db.pool) as () => Promise<never>;
+  const refusing = (...given: []) => {
+    const end = /batch(?:Complete|Fail)Jobs/.exec(new Error().stack ?? '');
+    if (end === null) return connect(...given);
+    ends.push(end[0]);
+    return Promise.reject(Object.assign(new Error('connect'), { code: 'ECONNREFUSED' }));
+  };
+  jest.spyOn(on.db.pool, 'connect').mockImplementation(refusing as never);
+  for (const declared of [one, broken, one]) await enqueue(on, declared, `${declared.name}-${Math.random()}`);
+  await eventually(async () => ((await effects()).length === 2 ? true : undefined), 'the effects');
+  await settled(on);
+  expect(ends).toEqual([]);
+});
+
 test('a job comes with the transaction that enqueued it, or not at all, and its key counts once for ever', async () => {
   const one = noting();
   const on = await node(t.url, [one], { outside });
