@@ -1,6 +1,11 @@
 import { Slots } from '../../lib/async/slots';
 import { pause } from '../../lib/async/signal';
 
+/** Longest wait for the bucket, which is full again after a minute; a later moment has another reason, or clock. */
+export const LONGEST_LIMIT_MS = 65_000;
+/** Shortest pause after a 429: the moment that Twitch names may be over by our clock. */
+const SHORTEST_LIMIT_MS = 100;
+
 export interface CallBudgetOptions {
   /** Concurrent calls. */
   at_once: number;
@@ -22,9 +27,11 @@ export class CallBudget {
     return this.empty_until > Date.now();
   }
 
-  /** Stops calls until this time; Unix milliseconds. */
+  /** Stops calls until about this time, by Twitch's clock; Unix milliseconds. */
   limited(until: number): void {
-    this.empty_until = Math.max(this.empty_until, until);
+    const now = Date.now();
+    const bounded = Math.min(Math.max(until, now + SHORTEST_LIMIT_MS), now + LONGEST_LIMIT_MS);
+    this.empty_until = Math.max(this.empty_until, bounded);
   }
 
   /** Takes Twitch's state of the bucket: the calls left, and when it is full again (Unix milliseconds). */

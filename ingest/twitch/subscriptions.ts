@@ -2,7 +2,7 @@ import { retry } from '../../lib/async/retry';
 import type { SubscriptionAnswer, Twitch, TwitchLogin } from '../../vendors/twitch/port';
 import { LinkLost } from '../runtime/connection/adapter';
 import { isBefore } from '../runtime/parse/times';
-import { CallBudget } from './call-budget';
+import { CallBudget, LONGEST_LIMIT_MS } from './call-budget';
 
 /** A channel, and the user who reads there. */
 export interface Reader {
@@ -76,10 +76,6 @@ export class TokenUnusable extends Error {}
 /** Concurrent calls of a link: the window of a session is short, and the bucket is the user's own. */
 const AT_ONCE = 6;
 const RETRY = { first_ms: 250, most_ms: 4_000, tries: 4 };
-/** Longest wait for the bucket, which is full again after a minute; a later limit has another reason. */
-const LONGEST_LIMIT_MS = 65_000;
-/** Shortest pause after a 429: the moment that Twitch names may be over by our clock. */
-const SHORTEST_LIMIT_MS = 100;
 
 export interface SubscribeOptions {
   twitch: Twitch;
@@ -174,7 +170,7 @@ async function subscribe(
         break;
       case 'limited':
         if (answer.until > give_up_at) return { kind: 'refused', status: 429, message: 'too many calls' };
-        budget.limited(Math.max(answer.until, Date.now() + SHORTEST_LIMIT_MS));
+        budget.limited(answer.until);
     }
   }
 }

@@ -1,3 +1,4 @@
+import { CallBudget } from '../../ingest/twitch/call-budget';
 import { ChannelPlan } from '../../ingest/twitch/conduit/plan';
 import type { KeptSubscription } from '../../ingest/twitch/conduit/store';
 import { SUBSCRIPTIONS } from '../../ingest/twitch/subscriptions';
@@ -77,5 +78,25 @@ describe('what of a Twitch channel is received over the conduit', () => {
     });
     plan.note(row('channel.raid:to', {}));
     expect(onSocket(plan)).toContain('channel.raid:to');
+  });
+});
+
+describe('calls of an app wait for its bucket', () => {
+  beforeEach(() => void jest.useFakeTimers());
+  afterEach(() => jest.useRealTimers());
+
+  test.each([
+    ['that is over by our clock', -3_600_000],
+    ['that is far by our clock', 3_600_000],
+  ])('until a moment %s, at least shortly and about a minute at most', (_what, ms) => {
+    const budget = new CallBudget({ at_once: 4, reserve: 100 });
+    budget.note({ calls: 100, full_at: Date.now() + ms });
+    expect(budget.isEmpty).toBe(false);
+    budget.note({ calls: 99, full_at: Date.now() + ms });
+    expect(budget.isEmpty).toBe(true);
+    jest.advanceTimersByTime(65_000);
+    expect(budget.isEmpty).toBe(false);
+    budget.limited(Date.now() + ms);
+    expect(budget.isEmpty).toBe(true);
   });
 });
