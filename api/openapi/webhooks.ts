@@ -57,9 +57,13 @@ function delivery(vendor: string): Json {
         headers: RETRY_AFTER,
       },
       431: HEAD_TOO_LARGE,
-      503: error(
-        'DATABASE_ERROR, or INTERNAL_SERVER_ERROR where the broker is unavailable or bodies have no room: it could not be stored; deliver it again after `Retry-After`',
-      ),
+      503: {
+        ...error(
+          'DATABASE_ERROR, or INTERNAL_SERVER_ERROR where the broker is unavailable or bodies have no room: it could ' +
+            'not be stored; deliver it again after `Retry-After`',
+        ),
+        headers: RETRY_AFTER,
+      },
     },
   };
 }
