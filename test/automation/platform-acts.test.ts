@@ -183,15 +183,20 @@ test('exempt roles are spared, and a flag that is off ends the acts', async () =
   }
   expect(sorted(await settled(5))).toEqual(sorted(expected));
 
+  await put('link_protection', { enabled: true, config: { action: 'ban' } });
+  await put('spam_protection', { enabled: true, config: { action: 'ban', max_repeats: 3 } });
   const path = `/v1/admin/accounts/${server.credentials.account_id}/overrides`;
-  const flag = (enabled: boolean) =>
-    owner.send('PATCH', path, { features: [{ key: 'bot_module:word_filter', enabled }] });
-  expect((await flag(false)).status).toBe(200);
-  CHATS.forEach((chat) => darn(chat));
+  const flags = (enabled: boolean) => {
+    const features = LINE_MODULES.map((name) => ({ key: `bot_module:${name}`, enabled }));
+    return owner.send('PATCH', path, { features });
+  };
+  const objected = () => CHATS.flatMap((chat) => LINE_MODULES.map((name) => darn(chat, { text: LINES[name] })));
+  expect((await flags(false)).status).toBe(200);
+  objected();
   expect(await settled(0)).toEqual([]);
-  expect((await flag(true)).status).toBe(200);
-  const again = CHATS.map((chat) => darn(chat));
-  expect(sorted(await settled(3))).toEqual(sorted(again));
+  expect((await flags(true)).status).toBe(200);
+  const again = objected();
+  expect(sorted(await settled(9))).toEqual(sorted(again));
   for (const name of LINE_MODULES)
     expect((await owner.send('DELETE', `/v1/bot-modules/${name}`, undefined)).status).toBe(204);
 });
