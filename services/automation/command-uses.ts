@@ -129,17 +129,31 @@ export const deleteUsesOf = (member: 'command_id' | 'account_id'): readonly stri
 /** Statement that deletes the uses of a person ($1). */
 export const DELETE_USES_OF_PERSON = deleting('bot_command_user_uses', OF_PERSON, 'person = $1');
 
-const ORPHANS = deleting(
-  'bot_command_uses',
-  OF_ACCOUNT,
-  'not exists (select from bot_commands c where c.id = u.command_id)',
-);
+/** Rows that one statement of a sweep deletes: a use of the same row waits for its end. */
+const BATCH = 5_000;
+
+/** Deletes all such rows of a table, in bounded statements. Returns their number. */
+async function sweep(
+  db: Pick<Queryable, 'query'>,
+  table: string,
+  key: string,
+  conditionOf: (row: string) => string,
+): Promise<number> {
+  const some = `select ${columns('o', key)} from ${table} o where ${conditionOf('o')} limit ${BATCH}`;
+  // The condition again: a use may have changed the row before its lock.
+  const statement = deleting(table, key, `(${columns('u', key)}) in (${some}) and ${conditionOf('u')}`);
+  for (let swept = 0; ;) {
+    const rows = await db.query(`${statement} returning 1 as one`);
+    swept += rows.length;
+    if (rows.length < BATCH) return swept;
+  }
+}
+
+const isOverAt = (row: string): string => `${row}.expires_at < now()`;
+const isOrphan = (row: string): string => `not exists (select from bot_commands c where c.id = ${row}.command_id)`;
 
 /** Deletes cooldowns of persons that are over, and counts of deleted commands. Returns their number. */
 export async function sweepCommandUses(db: Pick<Queryable, 'query'>): Promise<number> {
-  const over = await db.query(
-    `${deleting('bot_command_user_uses', OF_PERSON, 'expires_at < now()')} returning 1 as one`,
-  );
-  const orphans = await db.query(`${ORPHANS} returning 1 as one`);
-  return over.length + orphans.length;
+  const over = await sweep(db, 'bot_command_user_uses', OF_PERSON, isOverAt);
+  return over + (await sweep(db, 'bot_command_uses', OF_ACCOUNT, isOrphan));
 }

@@ -65,6 +65,24 @@ test('an answer and a post in Discord are tried again when the database failed b
 const byId = (one: { command_id: string }, other: { command_id: string }) =>
   one.command_id < other.command_id ? -1 : 1;
 
+test('cooldowns that are over are swept in bounded statements, others stay', async () => {
+  await t.db.query(
+    `insert into bot_command_user_uses (account_id, command_id, person, used_at, expires_at)
+     select gen_random_uuid(), gen_random_uuid(), 'p' || n, now(), now() + (n - 10002) * interval '1 hour'
+     from generate_series(1, 10003) n`,
+  );
+  const counts: number[] = [];
+  const db: Pick<Queryable, 'query'> = {
+    async query(text) {
+      const rows = await t.db.query(text);
+      counts.push(rows.length);
+      return rows as never;
+    },
+  };
+  expect([await sweepCommandUses(db), Math.max(...counts)]).toEqual([10_002, 5_000]);
+  expect(await t.db.query('select person from bot_command_user_uses')).toEqual([{ person: 'p10003' }]);
+});
+
 test('all due schedules are started in one call', async () => {
   await t.db.query(
     `insert into account_schedules (owner, account_id, job, interval_seconds, next_due_at)
