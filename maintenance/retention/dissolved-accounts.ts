@@ -36,6 +36,9 @@ export const SWEPT_TABLES = [
   'automation_cooldowns',
   'automation_schedules',
   'automation_webhook_secrets',
+  // Lines and timed messages of the same moment.
+  'bot_command_uses',
+  'timed_messages',
 ] as const;
 
 /** A place is unique in its partition alone; a row of the same place elsewhere is deleted only for its account, too. */
