@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { placesWithBot, sentHere } from '../../services/automation/account-bots';
 import { endSend, echoMark, keepSend } from '../../services/chat/sends';
+import { nextMessage } from '../../services/automation/timed-messages';
 import { type TestDatabase, testDatabase } from '../support/database';
 
 let t: TestDatabase;
@@ -59,4 +60,46 @@ test('a bot that needs a new connection is no bot of a channel', async () => {
   expect(await hasBot()).toBe(true);
   await t.db.query('update bot_connections set reconnect_required = true');
   expect(await hasBot()).toBe(false);
+});
+
+test('the echo of a timed message is no line of others, also where the platform names no id', async () => {
+  const place = { account_id: randomUUID(), platform: 'trovo' } as const;
+  const { account_id } = place;
+  const [bot, viewer] = [randomUUID(), randomUUID()];
+  const { db } = t;
+  await db.query(
+    `insert into bot_modules (account_id, module_name, enabled, config, exempt_roles)
+     values ($1, 'timed_messages', true, '{"messages": ["Hi"], "min_chat_lines": 1}', '{}')`,
+    [account_id],
+  );
+  await db.query(`insert into timed_messages values ($1, 'trovo', 1, now() - interval '5 minutes')`, [account_id]);
+  await db.query(
+    `insert into bot_connections (id, account_id, platform, platform_user_id, connected_at, since)
+     values ($1, $2, 'trovo', 'bot', now(), now())`,
+    [randomUUID(), account_id],
+  );
+  await db.query(
+    `insert into platform_users (account_id, person_key, platform, platform_user_id, roles, first_seen_at, last_seen_at,
+       message_count, own_messages)
+     select $1, k::uuid, 'trovo', i, '{}', now(), now(), 1, 1 from unnest($2::text[], $3::text[]) p (k, i)`,
+    [account_id, [bot, viewer], ['bot', 'viewer']],
+  );
+  await db.query(
+    `insert into chat_sends (account_id, id, platform, speaker_id, asked_at, status)
+     values ($1, gen_random_uuid(), 'trovo', gen_random_uuid(), now() - interval '299 seconds', 'sent')`,
+    [account_id],
+  );
+  const say = (person_key: string, ago: number) =>
+    db.query(
+      `insert into platform_chat_messages (account_id, platform, place, id, created_at, person_key, message_id, message,
+         is_first, is_paid, has_link, has_emote, is_late)
+       select $1, 'trovo', (extract(epoch from at) * 1000000)::bigint, gen_random_uuid(), at, $2, 'm' || $3, 'Hi',
+         false, false, false, false, false
+       from (select now() - $3::int * interval '1 second' as at) said`,
+      [account_id, person_key, ago],
+    );
+  await say(bot, 298);
+  expect(await nextMessage(db, place)).toBeNull();
+  await say(viewer, 297);
+  expect(await nextMessage(db, place)).toBe('Hi');
 });
