@@ -143,7 +143,6 @@ interface Line {
   platform_user_id: string;
   message_id: string | null;
   at_ms: number;
-  text: string;
   isBroadcaster: boolean;
   job: JobRequest;
 }
@@ -169,7 +168,7 @@ function lineOf(record: LoggedRecord, use: DiscordUse): Line[] {
   if (text.trim() === '') return [];
   return [
     {
-      ...{ account_id: use.account_id, platform, platform_user_id, message_id, at_ms: timeOf(record), text },
+      ...{ account_id: use.account_id, platform, platform_user_id, message_id, at_ms: timeOf(record) },
       isBroadcaster: platform_user_id === channel_id,
       job: request(record, use, { platform, type: record.type, platform_user_id, name, text }),
     },

@@ -72,7 +72,8 @@ export interface SaidMessage {
   message_id: string | null;
   /** Time of the line, in milliseconds since 1970. */
   at_ms: number;
-  text: string;
+  /** Absent: not compared with sends to which the platform gave no id. */
+  text?: string;
 }
 
 interface Sent extends Pick<SaidMessage, 'account_id' | 'platform' | 'message_id'> {
@@ -117,6 +118,6 @@ export async function sentHere(
         send.account_id === account_id &&
         send.platform === platform &&
         send.asked_ms > at_ms - ECHO_MS &&
-        (mark === null || mark === echoMark(text)),
+        (mark === null || (text !== undefined && mark === echoMark(text))),
     );
 }
