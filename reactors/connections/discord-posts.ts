@@ -34,7 +34,7 @@ export const postDiscord = job({
   after_unknown: 'end',
   pauses: PAUSES,
   timeout_ms: 20_000,
-  lane: ({ account_id }) => `${account_id}:discord`,
+  lane: ({ account_id, feature }) => `${account_id}:discord:${feature}`,
   owner: ({ connection_id, feature }) => postOwner(connection_id, feature),
   isWanted: async (post, { db }) => !isErased(post) && (await discordUse(db, post)) !== undefined,
   onUnknown: (post) => (tx) => markUnknown(tx, post),

@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto';
+import { DISCORD_FEATURES } from '../../domain/connections/discord-guilds';
 import type { Queryable } from '../../engines/postgres/port';
 import { EngineUnavailable } from '../../kernel/failures';
 import { NotSent, OutcomeUnknown } from '../../kernel/job';
+import { answerDiscordCommand } from '../../reactors/automation/discord-commands';
 import { postDiscord } from '../../reactors/connections/discord-posts';
 import { createDiscordBuckets, sweepDiscordBuckets } from '../../services/discord/buckets';
 import { type DiscordPostRequest, postToDiscord } from '../../services/discord/posts';
@@ -192,4 +194,10 @@ test('while the database is away nothing is posted, and the post is made later',
   expect(vendor.calls).toHaveLength(before);
   await run(t.db, client());
   expect(vendor.rest.textOf('12').at(-1)).toBe('follower (kick)');
+});
+
+test('a busy channel of a server delays neither another one nor the answers of commands', () => {
+  const account_id = randomUUID();
+  const lanes = DISCORD_FEATURES.map((feature) => postDiscord.lane!({ account_id, feature } as never));
+  expect(new Set([...lanes, answerDiscordCommand.lane!({ account_id } as never)]).size).toBe(4);
 });
