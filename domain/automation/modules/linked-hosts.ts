@@ -5,8 +5,12 @@ const ADDRESS = /\b(?:https?|ftp):[\\/]*(\S*)/giu;
 /** Full stops of other scripts, which browsers read as dots. */
 const DOTS = /[\u3002\uff0e\uff61]/gu;
 const HOST = /[\p{L}\p{M}\p{N}._-]+/gu;
+/** The host of an address, without the punctuation of a sentence behind it. */
+const NAMED_HOST = /^(?:\[[^\]]*\]|[\p{L}\p{M}\p{N}._%-]*[\p{L}\p{M}\p{N}])/u;
 /** Begins what follows the host of an address. */
 const PATH = /^(?::\d+)?[/?#\\]/;
+/** Follows the host of an address with a scheme. */
+const PATH_OR_END = /^(?::\d*)?(?:[/?#\\]|$)/;
 
 /** Hosts of the links in a text, with and without a scheme, in ASCII. */
 export function linkedHosts(text: string): string[] {
@@ -17,9 +21,13 @@ export function linkedHosts(text: string): string[] {
   const hosts: string[] = [];
   const rest = seen.replace(ADDRESS, (_address, after: string) => {
     const authority = /^[^/?#\\]*/.exec(after)![0];
-    const host = asciiHost(authority.slice(authority.lastIndexOf('@') + 1).replace(/:\d*$/, ''));
+    const from = authority.lastIndexOf('@') + 1;
+    const named = NAMED_HOST.exec(authority.slice(from))?.[0] ?? '';
+    const host = asciiHost(named);
     if (host !== null) hosts.push(host);
-    return ' ';
+    const behind = after.slice(from + named.length);
+    // Punctuation ends the address; another host may follow it.
+    return named !== '' && PATH_OR_END.test(behind) ? ' ' : ` ${behind} `;
   });
   for (const token of rest.split(/\s+/u)) hosts.push(...bareHosts(token));
   return hosts;
