@@ -79,27 +79,21 @@ test('the echo of a timed message is no line of others, also where the platform 
     [randomUUID(), account_id],
   );
   await db.query(
-    `insert into platform_users (account_id, person_key, platform, platform_user_id, roles, first_seen_at, last_seen_at,
-       message_count, own_messages)
-     select $1, k::uuid, 'trovo', i, '{}', now(), now(), 1, 1 from unnest($2::text[], $3::text[]) p (k, i)`,
-    [account_id, [bot, viewer], ['bot', 'viewer']],
-  );
-  await db.query(
     `insert into chat_sends (account_id, id, platform, speaker_id, asked_at, status)
      values ($1, gen_random_uuid(), 'trovo', gen_random_uuid(), now() - interval '299 seconds', 'sent')`,
     [account_id],
   );
-  const say = (person_key: string, ago: number) =>
+  const say = (person_key: string, platform_user_id: string, ago: number) =>
     db.query(
       `insert into platform_chat_messages (account_id, platform, place, id, created_at, person_key, message_id, message,
-         is_first, is_paid, has_link, has_emote, is_late)
-       select $1, 'trovo', (extract(epoch from at) * 1000000)::bigint, gen_random_uuid(), at, $2, 'm' || $3, 'Hi',
+         content, is_first, is_paid, has_link, has_emote, is_late)
+       select $1, 'trovo', (extract(epoch from at) * 1000000)::bigint, gen_random_uuid(), at, $2, 'm' || $3, 'Hi', $4,
          false, false, false, false, false
        from (select now() - $3::int * interval '1 second' as at) said`,
-      [account_id, person_key, ago],
+      [account_id, person_key, ago, JSON.stringify({ platform_user_id, channel_id: 'channel' })],
     );
-  await say(bot, 298);
+  await say(bot, 'bot', 298);
   expect(await nextMessage(db, place)).toBeNull();
-  await say(viewer, 297);
+  await say(viewer, 'viewer', 297);
   expect(await nextMessage(db, place)).toBe('Hi');
 });
