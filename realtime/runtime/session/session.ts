@@ -202,8 +202,8 @@ export class Session {
   }
 
   /**
-   * Writes a Pong that nobody asked for: the end of a connection that is not read shows at the second write after it.
-   * What a blocked socket has not taken yet shows it as well.
+   * Writes a Pong that nobody asked for: on a connection that is not read, the second write after its end fails. A
+   * blocked socket gets no Pong, because its pending bytes fail in the same way.
    */
   probe(): void {
     if (this.nothing_waits && !this.blocked) this.sendFrame(UNASKED_PONG);
